@@ -1,0 +1,117 @@
+// Copyright 2026 The ms_ops_transformer authors. SPDX-License-Identifier: Apache-2.0
+// The arguments of one call, free of MindSpore and CANN types, and the checks that follow from the op's spec.
+//
+// OpDesc is the C++ form of an OpSpec (op_info/), emitted at build time. OpArgs holds shapes, dtypes, attributes and,
+// where the host can read them, data. Glue for MindSpore, CANN and the tests fills it; per-op code only reads it.
+#ifndef MST_COMMON_OP_ARGS_H_
+#define MST_COMMON_OP_ARGS_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "common/dtype.h"
+#include "common/platform.h"
+#include "common/status.h"
+
+namespace mst {
+
+using Shape = std::vector<int64_t>;  // -1: dim not known yet; {-2}: rank not known yet
+
+struct TensorDesc {
+  const char* name;
+  const char* dims;   // "... D", "T K", "T*K H" (products in outputs only); "" is a scalar; "*" is any shape
+  const char* dtype;  // a dtype symbol ("X") or a dtype name ("int32")
+  bool optional;
+};
+
+struct AttrDesc {
+  const char* name;
+  char type;  // 'i' int64, 'f' float, 'b' bool, 's' string
+};
+
+class OpArgs;
+
+struct OpDesc {
+  const char* name;       // "rms_norm"
+  const char* className;  // "RmsNorm", the name in error texts
+  std::vector<TensorDesc> inputs;
+  std::vector<TensorDesc> outputs;
+  std::vector<AttrDesc> attrs;
+  std::vector<const char*> dtypeSymbols;         // "X", "I"
+  std::vector<std::vector<DType>> dtypeColumns;  // one supported combination each, in the order of dtypeSymbols
+  size_t tilingBytes;                            // sizeof(TilingData)
+  // Rules that dims cannot express, from shapes, attributes and (when present) data; may be nullptr.
+  Status (*check)(const OpArgs& args);
+  // Problem + Tiling into `tilingData`.
+  Status (*plan)(const OpArgs& args, const Platform& platform, void* tilingData);
+  // Every value that the kernel will use as an index or a length, before anything is written; may be nullptr.
+  Status (*checkValues)(const OpArgs& args);
+  // Output shapes where dims cannot express them; may be nullptr.
+  Status (*inferShapes)(const OpArgs& args, std::vector<Shape>* outputs);
+};
+
+struct TensorArg {
+  void* data = nullptr;  // nullptr: absent, or not readable by the host
+  Shape shape;
+  DType dtype = DType::kNone;  // kNone: absent optional input
+};
+
+class OpArgs {
+ public:
+  explicit OpArgs(const OpDesc& desc) : desc_(desc), inputs_(desc.inputs.size()), outputs_(desc.outputs.size()) {}
+
+  const OpDesc& desc() const { return desc_; }
+  std::vector<TensorArg>& inputs() { return inputs_; }
+  std::vector<TensorArg>& outputs() { return outputs_; }
+  const std::vector<TensorArg>& inputs() const { return inputs_; }
+
+  // By spec name. A name that the spec does not have is a bug of ours and aborts.
+  const TensorArg& Input(const char* name) const;
+  bool Has(const char* name) const { return Input(name).dtype != DType::kNone; }
+  // Host values of an int32 or int64 input, widened; empty when absent or not readable.
+  std::vector<int64_t> Values(const char* name) const;
+
+  int64_t Int(const char* attr) const;
+  double Float(const char* attr) const;
+  bool Bool(const char* attr) const { return Int(attr) != 0; }
+  const std::string& Str(const char* attr) const;
+  void SetInt(const char* attr, int64_t value) { ints_[attr] = value; }
+  void SetFloat(const char* attr, double value) { floats_[attr] = value; }
+  void SetStr(const char* attr, std::string value) { strings_[attr] = std::move(value); }
+
+  // Bound by Bind(): a dim symbol of the spec; "..." is the product of the leading dims.
+  int64_t Dim(const char* symbol) const;
+  bool allDimsKnown() const { return allDimsKnown_; }
+  int column() const { return column_; }  // index into desc().dtypeColumns
+
+  // Checks ranks, dims and dtypes against the spec and binds the symbols.
+  Status Bind();
+  // Output shapes by the spec (after Bind), unknown dims as -1.
+  Status InferShapes(std::vector<Shape>* outputs) const;
+  // Output dtypes by the spec (after Bind).
+  std::vector<DType> InferDTypes() const;
+
+ private:
+  const OpDesc& desc_;
+  std::vector<TensorArg> inputs_;
+  std::vector<TensorArg> outputs_;
+  std::map<std::string, int64_t> ints_;
+  std::map<std::string, double> floats_;
+  std::map<std::string, std::string> strings_;
+  std::map<std::string, int64_t> dims_;
+  Shape leading_;
+  bool allDimsKnown_ = false;
+  int column_ = -1;
+};
+
+// "For 'RmsNorm', dim D of 'gamma' must be 64, but got 65." and its kin; printf-style.
+Status ValueErrorFor(const OpArgs& args, const char* format, ...) __attribute__((format(printf, 2, 3)));
+Status TypeErrorFor(const OpArgs& args, const char* format, ...) __attribute__((format(printf, 2, 3)));
+// "[2, 8, 64]"
+std::string ToString(const Shape& shape);
+
+}  // namespace mst
+
+#endif  // MST_COMMON_OP_ARGS_H_
