@@ -1,0 +1,1 @@
+# Copyright 2026 The ms_ops_transformer authors. SPDX-License-Identifier: Apache-2.0
