@@ -1,0 +1,85 @@
+// Copyright 2026 The ms_ops_transformer authors. SPDX-License-Identifier: Apache-2.0
+// Where the checked build sees what a kernel does. In the fast build everything here is empty and costs nothing.
+//
+// Every instruction hands its operands and its work to one of the functions below; the fast build does the work at
+// once, the checked build looks at the operands first and may do the work later.
+#ifndef MST_TWIN_CHECK_H_
+#define MST_TWIN_CHECK_H_
+
+#include "types.h"
+
+#ifdef MST_TWIN_CHECKED
+#include "checked/check.h"
+#else
+
+namespace AscendC {
+namespace check {
+
+// How many elements or repeats an instruction covers.
+struct Range {};
+inline Range Count(int64_t /*count*/) { return {}; }
+inline Range Masked(uint64_t /*mask*/, int /*repeat*/) { return {}; }
+inline Range Masked(const uint64_t* /*mask*/, int /*repeat*/) { return {}; }
+
+// One operand: a tensor and how the instruction walks it, strides in 32-byte blocks within and between repeats.
+struct Operand {};
+template <typename Tensor>
+inline Operand In(const Tensor& /*tensor*/, int64_t /*blkStride*/ = 1, int64_t /*repStride*/ = 8) {
+  return {};
+}
+template <typename Tensor>
+inline Operand Out(const Tensor& /*tensor*/, int64_t /*blkStride*/ = 1, int64_t /*repStride*/ = 8) {
+  return {};
+}
+// An operand of `elements` elements in one run, whatever the range of the instruction is.
+template <typename Tensor>
+inline Operand InRun(const Tensor& /*tensor*/, int64_t /*elements*/) {
+  return {};
+}
+template <typename Tensor>
+inline Operand OutRun(const Tensor& /*tensor*/, int64_t /*elements*/) {
+  return {};
+}
+// An operand of a copy: `blocks` runs of `bytes` bytes, `gapBytes` between the end of one and the start of the next.
+template <typename Tensor>
+inline Operand InBlocks(const Tensor& /*tensor*/, int64_t /*blocks*/, int64_t /*bytes*/, int64_t /*gapBytes*/) {
+  return {};
+}
+template <typename Tensor>
+inline Operand OutBlocks(const Tensor& /*tensor*/, int64_t /*blocks*/, int64_t /*bytes*/, int64_t /*gapBytes*/) {
+  return {};
+}
+
+// An instruction of `pipe`: `work` does it.
+template <typename Work, typename... Operands>
+inline void Issue(pipe_t /*pipe*/, const char* /*name*/, const Range& /*range*/, const Work& work,
+                  const Operands&... /*operands*/) {
+  work();
+}
+
+// The scalar unit reads or writes one element.
+template <typename Tensor>
+inline void ScalarRead(const Tensor& /*tensor*/, uint64_t /*offset*/) {}
+template <typename Tensor>
+inline void ScalarWrite(const Tensor& /*tensor*/, uint64_t /*offset*/) {}
+
+inline void SetFlag(HardEvent /*event*/, int32_t /*id*/) {}
+inline void WaitFlag(HardEvent /*event*/, int32_t /*id*/) {}
+inline void Barrier(pipe_t /*pipe*/) {}
+inline void SyncAll() {}
+
+// Buffers of a TPipe, and the queue that owns them.
+inline void PipeBegin() {}
+inline void PipeEnd() {}
+inline void NewBuffer(const void* /*queue*/, TPosition /*position*/, uint8_t* /*base*/, uint32_t /*bytes*/) {}
+inline void QueueAlloc(const void* /*queue*/, const void* /*buffer*/) {}
+inline void QueueEnQue(const void* /*queue*/, const void* /*buffer*/, TPosition /*src*/, TPosition /*dst*/) {}
+inline void QueueDeQue(const void* /*queue*/, const void* /*buffer*/, TPosition /*src*/, TPosition /*dst*/) {}
+inline void QueueFree(const void* /*queue*/, const void* /*buffer*/) {}
+
+}  // namespace check
+}  // namespace AscendC
+
+#endif  // MST_TWIN_CHECKED
+
+#endif  // MST_TWIN_CHECK_H_
