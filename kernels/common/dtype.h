@@ -7,12 +7,24 @@
 
 namespace mst {
 
-enum class DType : int32_t { kNone, kFloat32, kFloat16, kBFloat16, kInt8, kUint8, kInt32, kInt64, kBool };
+enum class DType : int32_t {
+  kNone,  // of an absent optional argument
+  kFloat32,
+  kFloat16,
+  kBFloat16,
+  kInt8,
+  kUint8,
+  kInt32,
+  kInt64,
+  kBool,
+  kOther,  // any type that no operator takes
+};
 
-// Bytes of one element; 0 for kNone, the type of an absent optional argument.
+// Bytes of one element; 0 for kNone and kOther.
 constexpr int64_t SizeOf(DType dtype) {
   switch (dtype) {
     case DType::kNone:
+    case DType::kOther:
       return 0;
     case DType::kInt8:
     case DType::kUint8:
@@ -30,7 +42,7 @@ constexpr int64_t SizeOf(DType dtype) {
   return 0;
 }
 
-// "float32", ... as MindSpore spells it, and back; an unknown name gives kNone.
+// "float32", ... as MindSpore spells it, and back; "none" gives kNone and an unknown name kOther.
 const char* NameOf(DType dtype);
 DType DTypeOf(const char* name);
 

@@ -7,8 +7,9 @@
 #define MST_COMMON_OP_ARGS_H_
 
 #include <cstdint>
-#include <map>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "common/dtype.h"
@@ -21,7 +22,7 @@ using Shape = std::vector<int64_t>;  // -1: dim not known yet; {-2}: rank not kn
 
 struct TensorDesc {
   const char* name;
-  const char* dims;   // "... D", "T K", "T*K H" (products in outputs only); "" is a scalar; "*" is any shape
+  const char* dims;   // "... D", "T K", "T*K H" (products of dims bound before); "" is a scalar; "*" is any shape
   const char* dtype;  // a dtype symbol ("X") or a dtype name ("int32")
   bool optional;
 };
@@ -29,6 +30,14 @@ struct TensorDesc {
 struct AttrDesc {
   const char* name;
   char type;  // 'i' int64, 'f' float, 'b' bool, 's' string
+};
+
+// A field of a plain struct, so that Problem and TilingData can be printed and given to Python.
+struct FieldDesc {
+  const char* name;
+  char type;  // 'i' int32_t, 'l' int64_t, 'f' float, 'd' double, 'b' bool
+  size_t offset;
+  size_t count;  // above 1: an array
 };
 
 class OpArgs;
@@ -41,14 +50,17 @@ struct OpDesc {
   std::vector<AttrDesc> attrs;
   std::vector<const char*> dtypeSymbols;         // "X", "I"
   std::vector<std::vector<DType>> dtypeColumns;  // one supported combination each, in the order of dtypeSymbols
+  const char* digest;                            // of the spec this was emitted from
   size_t tilingBytes;                            // sizeof(TilingData)
-  // Rules that dims cannot express, from shapes, attributes and (when present) data; may be nullptr.
+  std::vector<FieldDesc> tilingFields;
+  // Rules that dims cannot express, from shapes, attributes and (when present) data. Called once all dims are known.
   Status (*check)(const OpArgs& args);
   // Problem + Tiling into `tilingData`.
   Status (*plan)(const OpArgs& args, const Platform& platform, void* tilingData);
   // Every value that the kernel will use as an index or a length, before anything is written; may be nullptr.
+  // Called with data only.
   Status (*checkValues)(const OpArgs& args);
-  // Output shapes where dims cannot express them; may be nullptr.
+  // Output shapes where dims cannot express them; may be nullptr. Dims may be unknown: -1, or the shape {-2}.
   Status (*inferShapes)(const OpArgs& args, std::vector<Shape>* outputs);
 };
 
@@ -60,7 +72,8 @@ struct TensorArg {
 
 class OpArgs {
  public:
-  explicit OpArgs(const OpDesc& desc) : desc_(desc), inputs_(desc.inputs.size()), outputs_(desc.outputs.size()) {}
+  explicit OpArgs(const OpDesc& desc)
+      : desc_(desc), inputs_(desc.inputs.size()), outputs_(desc.outputs.size()), attrs_(desc.attrs.size()) {}
 
   const OpDesc& desc() const { return desc_; }
   std::vector<TensorArg>& inputs() { return inputs_; }
@@ -70,18 +83,18 @@ class OpArgs {
   // By spec name. A name that the spec does not have is a bug of ours and aborts.
   const TensorArg& Input(const char* name) const;
   bool Has(const char* name) const { return Input(name).dtype != DType::kNone; }
-  // Host values of an int32 or int64 input, widened; empty when absent or not readable.
+  // Host values of an int32 or int64 input, widened; empty when absent, not readable or of unknown size.
   std::vector<int64_t> Values(const char* name) const;
 
   int64_t Int(const char* attr) const;
   double Float(const char* attr) const;
   bool Bool(const char* attr) const { return Int(attr) != 0; }
   const std::string& Str(const char* attr) const;
-  void SetInt(const char* attr, int64_t value) { ints_[attr] = value; }
-  void SetFloat(const char* attr, double value) { floats_[attr] = value; }
-  void SetStr(const char* attr, std::string value) { strings_[attr] = std::move(value); }
+  void SetInt(const char* attr, int64_t value) { Attr(attr).i = value; }
+  void SetFloat(const char* attr, double value) { Attr(attr).f = value; }
+  void SetStr(const char* attr, std::string value) { Attr(attr).s = std::move(value); }
 
-  // Bound by Bind(): a dim symbol of the spec; "..." is the product of the leading dims.
+  // Bound by Bind(): a dim symbol of the spec, or -1 while unknown; "..." is the product of the leading dims.
   int64_t Dim(const char* symbol) const;
   bool allDimsKnown() const { return allDimsKnown_; }
   int column() const { return column_; }  // index into desc().dtypeColumns
@@ -94,23 +107,47 @@ class OpArgs {
   std::vector<DType> InferDTypes() const;
 
  private:
+  struct AttrValue {
+    int64_t i = 0;
+    double f = 0;
+    std::string s;
+  };
+
+  AttrValue& Attr(const char* name);
+  const AttrValue& Attr(const char* name) const { return const_cast<OpArgs*>(this)->Attr(name); }
+  Status BindDTypes();
+  Status BindDims(const TensorDesc& tensor, const Shape& shape);
+  Status BindLeading(const TensorDesc& tensor, const Shape& leading);
+  int64_t* FindDim(std::string_view symbol);
+  int64_t Evaluate(std::string_view product) const;
+
   const OpDesc& desc_;
   std::vector<TensorArg> inputs_;
   std::vector<TensorArg> outputs_;
-  std::map<std::string, int64_t> ints_;
-  std::map<std::string, double> floats_;
-  std::map<std::string, std::string> strings_;
-  std::map<std::string, int64_t> dims_;
+  std::vector<AttrValue> attrs_;                             // in the order of desc_.attrs
+  std::vector<std::pair<std::string_view, int64_t>> dims_;  // symbols bound so far
   Shape leading_;
+  bool leadingBound_ = false;
   bool allDimsKnown_ = false;
   int column_ = -1;
 };
 
-// "For 'RmsNorm', dim D of 'gamma' must be 64, but got 65." and its kin; printf-style.
+// "For 'RmsNorm', dim D of 'gamma' must be 64, but got 65." and its kin; printf-style, the part after the comma.
 Status ValueErrorFor(const OpArgs& args, const char* format, ...) __attribute__((format(printf, 2, 3)));
 Status TypeErrorFor(const OpArgs& args, const char* format, ...) __attribute__((format(printf, 2, 3)));
 // "[2, 8, 64]"
 std::string ToString(const Shape& shape);
+// "rows=4 D=64 lengths=[1, 2]"
+std::string ToString(const std::vector<FieldDesc>& fields, const void* data);
+
+// MS_OPS_LOG=tiling prints every distinct pair of Problem and TilingData once.
+bool LogsTiling();
+void LogTiling(const OpDesc& desc, const Platform& platform, const std::string& problem, const std::string& tiling);
+
+// Every op of the build; the emitted descriptions register themselves.
+bool RegisterOp(const OpDesc* desc);
+const OpDesc* FindOp(const char* name);  // or nullptr
+const std::vector<const OpDesc*>& AllOps();
 
 }  // namespace mst
 

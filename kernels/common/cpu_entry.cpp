@@ -1,0 +1,139 @@
+// Copyright 2026 The ms_ops_transformer authors. SPDX-License-Identifier: Apache-2.0
+#include "common/cpu_entry.h"
+
+#include <cstring>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "common/tiling_head.h"
+#include "runtime.h"
+
+namespace mst {
+namespace {
+
+void ThrowIfError(const Status& status) {
+  if (!status.ok()) throw std::invalid_argument(status.text());
+}
+
+const OpDesc& OpOf(const char* name) {
+  const OpDesc* desc = FindOp(name);
+  if (desc == nullptr) throw std::invalid_argument(std::string("ms_ops_transformer has no operator ") + name);
+  return *desc;
+}
+
+void ReadAttrs(AotExtra* extra, OpArgs* args) {
+  for (const AttrDesc& attr : args->desc().attrs) {
+    switch (attr.type) {
+      case 'i':
+        args->SetInt(attr.name, extra->Attr<int64_t>(attr.name));
+        break;
+      case 'f':
+        args->SetFloat(attr.name, extra->Attr<float>(attr.name));
+        break;
+      case 'b':
+        args->SetInt(attr.name, extra->Attr<bool>(attr.name) ? 1 : 0);
+        break;
+      default:
+        args->SetStr(attr.name, extra->Attr<std::string>(attr.name));
+    }
+  }
+}
+
+// Kept by MindSpore with the kernel: the arguments with their attributes filled in, copied by every call.
+struct KernelData : AotKernelData {
+  explicit KernelData(const OpDesc& desc) : args(desc) {}
+  OpArgs args;
+};
+
+struct Call {
+  KernelFn kernel;
+  int column;
+  void** gm;
+  void* workspace;
+  const void* tiling;
+};
+
+void RunCore(void* context, int /*core*/) {
+  const Call& call = *static_cast<const Call*>(context);
+  call.kernel(call.column, call.gm, call.workspace, call.tiling);
+}
+
+}  // namespace
+
+Status RunOp(OpArgs* args, const Platform& platform, KernelFn kernel) {
+  const OpDesc& desc = args->desc();
+  MST_RETURN_IF_ERROR(args->Bind());
+  std::vector<int64_t> tilingData((desc.tilingBytes + sizeof(int64_t) - 1) / sizeof(int64_t));
+  MST_RETURN_IF_ERROR(desc.plan(*args, platform, tilingData.data()));
+  if (desc.checkValues != nullptr) MST_RETURN_IF_ERROR(desc.checkValues(*args));
+  const auto* head = reinterpret_cast<const TilingHead*>(tilingData.data());
+  if (head->cores == 0) return Status::Ok();
+
+  std::vector<void*> gm;
+  gm.reserve(args->inputs().size() + args->outputs().size());
+  for (const TensorArg& tensor : args->inputs()) gm.push_back(tensor.data);
+  for (const TensorArg& tensor : args->outputs()) gm.push_back(tensor.data);
+  const Scratch workspace(head->workspaceBytes);
+  Call call{kernel, args->column(), gm.data(), workspace.data(), tilingData.data()};
+  LaunchKernel(head->cores, RunCore, &call);
+  return Status::Ok();
+}
+
+int AotInit(const char* op, AotExtra* extra) {
+  auto* data = new KernelData(OpOf(op));
+  ReadAttrs(extra, &data->args);
+  extra->SetKernelData(data);
+  return 0;
+}
+
+std::vector<Shape> AotInferShape(const char* op, int* ndims, int64_t** shapes, AotExtra* extra) {
+  const OpDesc& desc = OpOf(op);
+  OpArgs args(desc);
+  ReadAttrs(extra, &args);
+  const std::string absent = "," + extra->Attr<std::string>("absent") + ",";
+  int next = 0;  // MindSpore leaves out inputs that are None
+  for (size_t i = 0; i < desc.inputs.size(); ++i) {
+    if (absent.find("," + std::string(desc.inputs[i].name) + ",") != std::string::npos) continue;
+    args.inputs()[i].shape.assign(shapes[next], shapes[next] + ndims[next]);
+    ++next;
+    // Shapes do not depend on dtypes, which are not given here: take the first that is allowed.
+    args.inputs()[i].dtype = DTypeOf(desc.inputs[i].dtype);
+    for (size_t s = 0; s < desc.dtypeSymbols.size(); ++s) {
+      if (std::strcmp(desc.dtypeSymbols[s], desc.inputs[i].dtype) == 0) {
+        args.inputs()[i].dtype = desc.dtypeColumns[0][s];
+      }
+    }
+  }
+  std::vector<Shape> outputs;
+  // An exception would lose its type here. A wrong shape is reported when the kernel is launched.
+  if (!args.Bind().ok() || !args.InferShapes(&outputs).ok()) outputs.assign(desc.outputs.size(), Shape{-2});
+  return outputs;
+}
+
+int AotLaunch(KernelFn kernel, int nparam, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+              AotExtra* extra) {
+  OpArgs args = static_cast<const KernelData*>(extra->KernelData())->args;
+  const size_t numInputs = args.inputs().size();
+  if (static_cast<size_t>(nparam) != numInputs + args.outputs().size()) {
+    throw std::invalid_argument(std::string("For '") + args.desc().className + "', the number of tensors must be " +
+                                std::to_string(numInputs + args.outputs().size()) + ", but got " +
+                                std::to_string(nparam) + ".");
+  }
+  for (size_t i = 0; i < static_cast<size_t>(nparam); ++i) {
+    TensorArg& tensor = i < numInputs ? args.inputs()[i] : args.outputs()[i - numInputs];
+    tensor.dtype = DTypeOf(dtypes[i]);
+    if (tensor.dtype == DType::kNone) continue;
+    tensor.data = params[i];
+    tensor.shape.assign(shapes[i], shapes[i] + ndims[i]);
+  }
+  ThrowIfError(RunOp(&args, CpuPlatform(PoolThreads()), kernel));
+  return 0;
+}
+
+void KernelMissing(const char* op, int column, int variant) {
+  throw std::logic_error(std::string("ms_ops_transformer: '") + op + "' has no kernel for column " +
+                         std::to_string(column) + ", variant " + std::to_string(variant));
+}
+
+}  // namespace mst

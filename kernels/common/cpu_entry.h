@@ -1,0 +1,32 @@
+// Copyright 2026 The ms_ops_transformer authors. SPDX-License-Identifier: Apache-2.0
+// From a call to running cores on the CPU. Generated entry points and the native module end here.
+#ifndef MST_COMMON_CPU_ENTRY_H_
+#define MST_COMMON_CPU_ENTRY_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "common/aot_extra.h"
+#include "common/op_args.h"
+
+namespace mst {
+
+// The part of the calling logical core. gm: inputs, then outputs, nullptr where absent.
+using KernelFn = void (*)(int column, void** gm, void* workspace, const void* tiling);
+
+// Checks everything, plans, then runs the kernel on the thread pool. Nothing is written unless the status is ok.
+Status RunOp(OpArgs* args, const Platform& platform, KernelFn kernel);
+
+// The three functions that MindSpore's aot loader looks up for every op. Errors are thrown as std::invalid_argument.
+// Attribute "absent" of the primitive: names of the optional inputs that are None, separated by commas.
+int AotInit(const char* op, AotExtra* extra);
+std::vector<Shape> AotInferShape(const char* op, int* ndims, int64_t** shapes, AotExtra* extra);
+int AotLaunch(KernelFn kernel, int nparam, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+              AotExtra* extra);
+
+// A library without the kernel that the plan asks for.
+[[noreturn]] void KernelMissing(const char* op, int column, int variant);
+
+}  // namespace mst
+
+#endif  // MST_COMMON_CPU_ENTRY_H_

@@ -1,0 +1,37 @@
+// Copyright 2026 The ms_ops_transformer authors. SPDX-License-Identifier: Apache-2.0
+#include "common/platform.h"
+
+#include <cstring>
+
+namespace mst {
+namespace {
+
+constexpr int64_t kKiB = 1024;
+
+// Atlas A2: 24 or 20 cube cores with two vector cores each. UB and L1 are what a kernel may use of 192 and 512 KiB.
+constexpr Platform Ascend910B(const char* soc, int32_t cubeCores) {
+  return {soc, 2 * cubeCores, cubeCores, /*tasksPerCore=*/1, 196352, 524032, 64 * kKiB, 64 * kKiB, 128 * kKiB};
+}
+
+constexpr Platform kAscend[] = {
+    Ascend910B("ascend910b1", 24),
+    Ascend910B("ascend910b2", 24),
+    Ascend910B("ascend910b3", 20),
+    Ascend910B("ascend910b4", 20),
+};
+
+}  // namespace
+
+const Platform* FindPlatform(const char* soc) {
+  for (const Platform& platform : kAscend) {
+    if (std::strcmp(platform.soc, soc) == 0) return &platform;
+  }
+  return nullptr;
+}
+
+Platform CpuPlatform(int32_t threads) {
+  // A tile of 192 KiB stays in any L2 of 256 KiB and more. L1 holds packed operands, which live in L2 and L3.
+  return {"cpu", threads, threads, /*tasksPerCore=*/4, 192 * kKiB, 8192 * kKiB, 64 * kKiB, 64 * kKiB, 128 * kKiB};
+}
+
+}  // namespace mst
