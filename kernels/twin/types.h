@@ -32,7 +32,7 @@ struct half {
     const uint32_t sign = (u >> 16) & 0x8000u;
     u &= 0x7fffffffu;
     if (u > 0x7f800000u) return static_cast<uint16_t>(sign | 0x7e00u | ((u >> 13) & 0x3ffu));  // NaN stays NaN
-    if (u >= 0x477ff000u) return static_cast<uint16_t>(sign | 0x7c00u);                       // rounds to infinity
+    if (u >= 0x477ff000u) return static_cast<uint16_t>(sign | 0x7c00u);                        // rounds to infinity
     if (u < 0x38800000u) {  // subnormal: let the float adder round to a multiple of 2^-24
       float magnitude;
       std::memcpy(&magnitude, &u, 4);
@@ -91,9 +91,9 @@ enum event_t { EVENT_ID0 = 0, EVENT_ID1, EVENT_ID2, EVENT_ID3, EVENT_ID4, EVENT_
 
 namespace AscendC {
 
-constexpr uint32_t ONE_BLK_SIZE = 32;             // bytes of a data block
-constexpr int32_t ONE_REPEAT_BYTE_SIZE = 256;     // bytes that one repeat covers
-constexpr int32_t DEFAULT_BLK_NUM = 8;            // blocks of a repeat
+constexpr uint32_t ONE_BLK_SIZE = 32;          // bytes of a data block
+constexpr int32_t ONE_REPEAT_BYTE_SIZE = 256;  // bytes that one repeat covers
+constexpr int32_t DEFAULT_BLK_NUM = 8;         // blocks of a repeat
 constexpr int32_t DEFAULT_BLK_STRIDE = 1;
 constexpr uint8_t DEFAULT_REPEAT_STRIDE = 8;
 constexpr uint8_t HALF_DEFAULT_REPEAT_STRIDE = 4;
