@@ -1,0 +1,90 @@
+// Copyright 2026 The ms_ops_transformer authors. SPDX-License-Identifier: Apache-2.0
+// Operations on a tile of float rows in UB. `pitch`, a multiple of 8, is the distance of two rows in floats; what lies
+// between `cols` and `pitch` is never part of a result. At most 255 rows.
+//
+// Short rows are worked on with one instruction per 64 columns that repeats over the rows; long ones row by row. The
+// choice depends on cols and pitch alone, so that the order of a sum does too.
+#ifndef MST_COMMON_ROW_OPS_H_
+#define MST_COMMON_ROW_OPS_H_
+
+#include "common/kernel_util.h"
+
+namespace mst {
+
+constexpr int64_t kShortRow = 256;  // columns
+
+__aicore__ inline bool IsShortRow(int64_t cols, int64_t pitch) {
+  return cols <= kShortRow && pitch <= kMaxRepeat * kBlockFloats;
+}
+
+// sums[row] = sum of tile[row, :]. Destroys the tile. `work`: ReduceWorkFloats(cols) floats.
+__aicore__ inline int64_t ReduceWorkFloats(int64_t cols) {
+  return RoundUpOf(CeilDivOf(cols, kRepeatFloats), kBlockFloats);
+}
+__aicore__ inline void RowSum(const AscendC::LocalTensor<float>& sums, const AscendC::LocalTensor<float>& tile,
+                              const AscendC::LocalTensor<float>& work, int64_t rows, int64_t cols, int64_t pitch) {
+  if (!IsShortRow(cols, pitch)) {
+    for (int64_t row = 0; row < rows; ++row) {
+      AscendC::ReduceSum<float>(sums[row], tile[row * pitch], work, static_cast<int32_t>(cols));
+      AscendC::PipeBarrier<PIPE_V>();  // `work` is used again
+    }
+    return;
+  }
+  const uint8_t stride = static_cast<uint8_t>(pitch / kBlockFloats);
+  const uint8_t repeat = static_cast<uint8_t>(rows);
+  for (int64_t col = kRepeatFloats; col < cols; col += kRepeatFloats) {
+    const uint64_t mask = MinOf(kRepeatFloats, cols - col);
+    AscendC::Add(tile, tile, tile[col], mask, repeat, AscendC::BinaryRepeatParams(1, 1, 1, stride, stride, stride));
+    AscendC::PipeBarrier<PIPE_V>();
+  }
+  AscendC::WholeReduceSum<float>(sums, tile, static_cast<int32_t>(MinOf(kRepeatFloats, cols)), repeat, 1, 1, stride);
+  AscendC::PipeBarrier<PIPE_V>();
+}
+
+// dst[row, :] = tile[row, :] * factors[row]. `spread`: 8 floats per row, rows rounded up to 8; factors as well.
+__aicore__ inline void RowScale(const AscendC::LocalTensor<float>& dst, const AscendC::LocalTensor<float>& tile,
+                                const AscendC::LocalTensor<float>& factors,
+                                const AscendC::LocalTensor<float>& spread, int64_t rows, int64_t cols,
+                                int64_t pitch) {
+  if (!IsShortRow(cols, pitch)) {
+    WaitPipe<AscendC::HardEvent::V_S>();
+    for (int64_t row = 0; row < rows; ++row) {
+      AscendC::Muls(dst[row * pitch], tile[row * pitch], factors.GetValue(row), static_cast<int32_t>(cols));
+    }
+    AscendC::PipeBarrier<PIPE_V>();
+    return;
+  }
+  AscendC::Brcb(spread, factors, static_cast<uint8_t>(CeilDivOf(rows, kBlockFloats)),
+                AscendC::BrcbRepeatParams(1, kBlockFloats));
+  AscendC::PipeBarrier<PIPE_V>();
+  const uint8_t stride = static_cast<uint8_t>(pitch / kBlockFloats);
+  for (int64_t col = 0; col < cols; col += kRepeatFloats) {
+    const uint64_t mask = MinOf(kRepeatFloats, cols - col);
+    AscendC::Mul(dst[col], tile[col], spread, mask, static_cast<uint8_t>(rows),
+                 AscendC::BinaryRepeatParams(1, 1, 0, stride, stride, 1));
+  }
+  AscendC::PipeBarrier<PIPE_V>();
+}
+
+// dst[row, :] = tile[row, :] * vec[:]
+__aicore__ inline void RowMul(const AscendC::LocalTensor<float>& dst, const AscendC::LocalTensor<float>& tile,
+                              const AscendC::LocalTensor<float>& vec, int64_t rows, int64_t cols, int64_t pitch) {
+  if (!IsShortRow(cols, pitch)) {
+    for (int64_t row = 0; row < rows; ++row) {
+      AscendC::Mul(dst[row * pitch], tile[row * pitch], vec, static_cast<int32_t>(cols));
+    }
+    AscendC::PipeBarrier<PIPE_V>();
+    return;
+  }
+  const uint8_t stride = static_cast<uint8_t>(pitch / kBlockFloats);
+  for (int64_t col = 0; col < cols; col += kRepeatFloats) {
+    const uint64_t mask = MinOf(kRepeatFloats, cols - col);
+    AscendC::Mul(dst[col], tile[col], vec[col], mask, static_cast<uint8_t>(rows),
+                 AscendC::BinaryRepeatParams(1, 1, 1, stride, stride, 0));
+  }
+  AscendC::PipeBarrier<PIPE_V>();
+}
+
+}  // namespace mst
+
+#endif  // MST_COMMON_ROW_OPS_H_

@@ -1,0 +1,324 @@
+// Copyright 2026 The ms_ops_transformer authors. SPDX-License-Identifier: Apache-2.0
+// g = dy * gamma,  dx[r, :] = rstd[r] * (g - x[r, :] * rstd[r]^2 * mean(g * x[r, :])),
+// dgamma = sum over r of dy[r, :] * x[r, :] * rstd[r]                                     dy, x [rows, D], gamma [D]
+// The rows are cut into chunks that depend on the problem alone. A core takes every cores-th chunk, row after row, and
+// leaves the chunk's share of dgamma in the workspace [chunks, D]; when all cores have, each sums a range of columns in
+// the order of the chunks: the result does not depend on the number of cores.
+// Rows that do not fit in UB are cut into tiles of columns: the chunk is read once for the means and once for the rest.
+// UB: dy, x and dx tiles (queues), for 16-bit types three float tiles, gamma, the sum for dgamma.
+#ifndef MST_POSEMBEDDING_RMS_NORM_GRAD_KERNEL_H_
+#define MST_POSEMBEDDING_RMS_NORM_GRAD_KERNEL_H_
+
+#include "kernel_operator.h"
+
+#include "common/kernel_util.h"
+#include "common/row_ops.h"
+#include "posembedding/rms_norm/rms_norm_tiling.h"
+
+namespace mst {
+
+using namespace AscendC;
+
+template <typename X, typename G>
+class RmsNormGradKernel {
+ public:
+  __aicore__ inline void Init(GM_ADDR dy, GM_ADDR x, GM_ADDR rstd, GM_ADDR gamma, GM_ADDR dx, GM_ADDR dgamma,
+                              GM_ADDR workspace, const RmsNormGradTilingData* tiling, TPipe* pipe) {
+    tiling_ = tiling;
+    dyGm_.SetGlobalBuffer(reinterpret_cast<__gm__ X*>(dy));
+    xGm_.SetGlobalBuffer(reinterpret_cast<__gm__ X*>(x));
+    rstdGm_.SetGlobalBuffer(reinterpret_cast<__gm__ float*>(rstd));
+    gammaGm_.SetGlobalBuffer(reinterpret_cast<__gm__ G*>(gamma));
+    dxGm_.SetGlobalBuffer(reinterpret_cast<__gm__ X*>(dx));
+    dgammaGm_.SetGlobalBuffer(reinterpret_cast<__gm__ G*>(dgamma));
+    partsGm_.SetGlobalBuffer(reinterpret_cast<__gm__ float*>(workspace));
+    isSplit_ = tiling->colsPerTile < tiling->D;
+
+    tileBytes_ = tiling->rowsPerTile * tiling->pitch * sizeof(X);
+    const int64_t tileFloatBytes = tiling->rowsPerTile * tiling->pitch * sizeof(float);
+    const int64_t rowFloats = RoundUpOf(isSplit_ ? tiling->rowsPerChunk : tiling->rowsPerTile, kBlockFloats);
+    pipe->InitBuffer(dyQueue_, tiling->buffers, tileBytes_);
+    pipe->InitBuffer(xQueue_, tiling->buffers, tileBytes_);
+    pipe->InitBuffer(dxQueue_, tiling->buffers, tileBytes_);
+    pipe->InitBuffer(rstdQueue_, tiling->buffers, rowFloats * sizeof(float));
+    pipe->InitBuffer(gammaQueue_, 1, tiling->pitch * sizeof(G));
+    pipe->InitBuffer(partQueue_, 1, RoundUpOf(MaxOf(tiling->pitch, tiling->sumCols), kBlockFloats) * sizeof(float));
+    if constexpr (!IsSameType<X, float>::value) {
+      pipe->InitBuffer(dyFloatBuf_, tileFloatBytes);
+      pipe->InitBuffer(xFloatBuf_, tileFloatBytes);
+      pipe->InitBuffer(productBuf_, tileFloatBytes);
+    }
+    if constexpr (!IsSameType<G, float>::value) pipe->InitBuffer(gammaBuf_, tiling->pitch * sizeof(float));
+    pipe->InitBuffer(coefBuf_, rowFloats * sizeof(float));
+    pipe->InitBuffer(sumBuf_, RoundUpOf(tiling->rowsPerTile, kBlockFloats) * sizeof(float));
+    pipe->InitBuffer(spreadBuf_, RoundUpOf(tiling->rowsPerTile, kBlockFloats) * kUbBlockBytes);
+    pipe->InitBuffer(workBuf_, ReduceWorkFloats(tiling->colsPerTile) * sizeof(float));
+  }
+
+  __aicore__ inline void Process() {
+    LocalTensor<float> gamma;
+    if (!isSplit_) gamma = LoadGamma(0, tiling_->D);
+    for (int64_t chunk = GetBlockIdx(); chunk < tiling_->chunks; chunk += GetBlockNum()) {
+      const int64_t rowBegin = chunk * tiling_->rowsPerChunk;
+      const int64_t rowEnd = MinOf(rowBegin + tiling_->rowsPerChunk, tiling_->rows);
+      if (isSplit_) {
+        SplitChunk(chunk, rowBegin, rowEnd);
+      } else {
+        WholeChunk(chunk, rowBegin, rowEnd, gamma);
+      }
+    }
+    if (!isSplit_) FreeGamma(gamma);
+    SyncAll();  // every part of dgamma is in the workspace
+    for (int64_t col = GetBlockIdx() * tiling_->sumCols; col < tiling_->D; col += GetBlockNum() * tiling_->sumCols) {
+      SumParts(col, MinOf(tiling_->sumCols, tiling_->D - col));
+    }
+  }
+
+ private:
+  // Float views of one tile of dy and x, and a third tile to work in: the dx tile where that is of the right type.
+  struct Tiles {
+    LocalTensor<X> dyStored, xStored, dx;
+    LocalTensor<float> dy, x, work;
+  };
+
+  __aicore__ inline void WholeChunk(int64_t chunk, int64_t rowBegin, int64_t rowEnd, const LocalTensor<float>& gamma) {
+    const int64_t D = tiling_->D;
+    const int64_t pitch = tiling_->pitch;
+    LocalTensor<float> part = ZeroPart(D);
+    LocalTensor<float> coef = coefBuf_.Get<float>();
+    for (int64_t row = rowBegin; row < rowEnd; row += tiling_->rowsPerTile) {
+      const int64_t rows = MinOf(tiling_->rowsPerTile, rowEnd - row);
+      LocalTensor<float> rstd = LoadRstd(row, rows);
+      Tiles tiles = LoadTiles(row, rows, 0, D);
+      Mul(tiles.work, tiles.dy, tiles.x, static_cast<int32_t>(rows * pitch));
+      PipeBarrier<PIPE_V>();
+      for (int64_t i = 0; i < rows; ++i) AddToPart(part, tiles.work[i * pitch], rstd.GetValue(i), D);
+      RowMul(tiles.work, tiles.work, gamma, rows, D, pitch);
+      RowSum(coef, tiles.work, workBuf_.Get<float>(), rows, D, pitch);
+      Coefficients(coef, rstd, rows);
+      RowMul(tiles.dy, tiles.dy, gamma, rows, D, pitch);
+      WaitPipe<HardEvent::V_S>();
+      for (int64_t i = 0; i < rows; ++i) {
+        Axpy(tiles.dy[i * pitch], tiles.x[i * pitch], coef.GetValue(i), static_cast<int32_t>(D));
+      }
+      PipeBarrier<PIPE_V>();
+      RowScale(tiles.work, tiles.dy, rstd, spreadBuf_.Get<float>(), rows, D, pitch);
+      StoreDx(tiles, row, rows, 0, D);
+      rstdQueue_.FreeTensor(rstd);
+    }
+    StorePart(part, chunk, 0, D);
+  }
+
+  // A chunk of rows that are longer than a tile. Sums over columns end in scalars.
+  __aicore__ inline void SplitChunk(int64_t chunk, int64_t rowBegin, int64_t rowEnd) {
+    LocalTensor<float> rstd = LoadRstd(rowBegin, rowEnd - rowBegin);
+    LocalTensor<float> coef = coefBuf_.Get<float>();
+    for (int64_t row = rowBegin; row < rowEnd; ++row) {
+      const float scale = rstd.GetValue(row - rowBegin);
+      coef.SetValue(row - rowBegin, -ProductSum(row) * tiling_->oneOverD * scale * scale);
+    }
+    for (int64_t col = 0; col < tiling_->D; col += tiling_->colsPerTile) {
+      const int64_t cols = MinOf(tiling_->colsPerTile, tiling_->D - col);
+      const int32_t count = static_cast<int32_t>(cols);
+      LocalTensor<float> gamma = LoadGamma(col, cols);
+      LocalTensor<float> part = ZeroPart(cols);
+      for (int64_t row = rowBegin; row < rowEnd; ++row) {
+        const float scale = rstd.GetValue(row - rowBegin);
+        Tiles tiles = LoadTiles(row, 1, col, cols);
+        Mul(tiles.work, tiles.dy, tiles.x, count);
+        PipeBarrier<PIPE_V>();
+        AddToPart(part, tiles.work, scale, cols);
+        Mul(tiles.dy, tiles.dy, gamma, count);
+        PipeBarrier<PIPE_V>();
+        Axpy(tiles.dy, tiles.x, coef.GetValue(row - rowBegin), count);
+        PipeBarrier<PIPE_V>();
+        Muls(tiles.work, tiles.dy, scale, count);
+        PipeBarrier<PIPE_V>();
+        StoreDx(tiles, row, 1, col, cols);
+      }
+      StorePart(part, chunk, col, cols);
+      FreeGamma(gamma);
+    }
+    rstdQueue_.FreeTensor(rstd);
+  }
+
+  // sum over the row of dy * gamma * x
+  __aicore__ inline float ProductSum(int64_t row) {
+    LocalTensor<float> sum = sumBuf_.Get<float>();
+    float total = 0.0f;
+    for (int64_t col = 0; col < tiling_->D; col += tiling_->colsPerTile) {
+      const int64_t cols = MinOf(tiling_->colsPerTile, tiling_->D - col);
+      const int32_t count = static_cast<int32_t>(cols);
+      LocalTensor<float> gamma = LoadGamma(col, cols);
+      Tiles tiles = LoadTiles(row, 1, col, cols);
+      Mul(tiles.work, tiles.dy, tiles.x, count);
+      PipeBarrier<PIPE_V>();
+      Mul(tiles.work, tiles.work, gamma, count);
+      PipeBarrier<PIPE_V>();
+      RowSum(sum, tiles.work, workBuf_.Get<float>(), 1, cols, tiling_->pitch);
+      WaitPipe<HardEvent::V_S>();
+      total += sum.GetValue(0);
+      FreeTiles(tiles);
+      dxQueue_.FreeTensor(tiles.dx);
+      FreeGamma(gamma);
+    }
+    return total;
+  }
+
+  // coef[i] = -coef[i] / D * rstd[i]^2
+  __aicore__ inline void Coefficients(const LocalTensor<float>& coef, const LocalTensor<float>& rstd, int64_t rows) {
+    const int32_t count = static_cast<int32_t>(rows);
+    Muls(coef, coef, -tiling_->oneOverD, count);
+    PipeBarrier<PIPE_V>();
+    Mul(coef, coef, rstd, count);
+    PipeBarrier<PIPE_V>();
+    Mul(coef, coef, rstd, count);
+    PipeBarrier<PIPE_V>();
+  }
+
+  __aicore__ inline LocalTensor<float> ZeroPart(int64_t cols) {
+    LocalTensor<float> part = partQueue_.template AllocTensor<float>();
+    Duplicate(part, 0.0f, static_cast<int32_t>(RoundUpOf(cols, kBlockFloats)));
+    PipeBarrier<PIPE_V>();
+    return part;
+  }
+
+  __aicore__ inline void AddToPart(const LocalTensor<float>& part, const LocalTensor<float>& product, float scale,
+                                   int64_t cols) {
+    Axpy(part, product, scale, static_cast<int32_t>(cols));
+    PipeBarrier<PIPE_V>();
+  }
+
+  __aicore__ inline void StorePart(LocalTensor<float>& part, int64_t chunk, int64_t col, int64_t cols) {
+    partQueue_.EnQue(part);
+    part = partQueue_.template DeQue<float>();
+    CopyRowsOut(partsGm_[chunk * tiling_->D + col], part, 1, cols, cols, RoundUpOf(cols, kBlockFloats));
+    partQueue_.FreeTensor(part);
+  }
+
+  // dgamma[col, col + cols) from the parts, in their order. Tiles of parts come through the queue of dy.
+  __aicore__ inline void SumParts(int64_t col, int64_t cols) {
+    const int64_t pitch = RoundUpOf(cols, kBlockFloats);
+    const int64_t chunksPerTile = MinOf(tileBytes_ / (pitch * sizeof(float)), kMaxRepeat);
+    LocalTensor<float> sum = ZeroPart(cols);
+    for (int64_t chunk = 0; chunk < tiling_->chunks; chunk += chunksPerTile) {
+      const int64_t rows = MinOf(chunksPerTile, tiling_->chunks - chunk);
+      LocalTensor<float> parts = dyQueue_.template AllocTensor<float>();
+      CopyRowsIn(parts, partsGm_[chunk * tiling_->D + col], rows, cols, tiling_->D, pitch);
+      dyQueue_.EnQue(parts);
+      parts = dyQueue_.template DeQue<float>();
+      for (int64_t i = 0; i < rows; ++i) {
+        Add(sum, sum, parts[i * pitch], static_cast<int32_t>(cols));
+        PipeBarrier<PIPE_V>();
+      }
+      dyQueue_.FreeTensor(parts);
+    }
+    LocalTensor<G> out = dxQueue_.template AllocTensor<G>();
+    if constexpr (IsSameType<G, float>::value) {
+      Adds(out, sum, 0.0f, static_cast<int32_t>(cols));
+    } else {
+      Cast(out, sum, RoundMode::CAST_RINT, cols);
+    }
+    dxQueue_.EnQue(out);
+    out = dxQueue_.template DeQue<G>();
+    CopyRowsOut(dgammaGm_[col], out, 1, cols, cols, RoundUpOf(cols, kUbBlockBytes / sizeof(G)));
+    dxQueue_.FreeTensor(out);
+    partQueue_.FreeTensor(sum);
+  }
+
+  __aicore__ inline LocalTensor<float> LoadRstd(int64_t row, int64_t rows) {
+    LocalTensor<float> rstd = rstdQueue_.template AllocTensor<float>();
+    CopyRowsIn(rstd, rstdGm_[row], 1, rows, rows, RoundUpOf(rows, kBlockFloats));
+    rstdQueue_.EnQue(rstd);
+    rstd = rstdQueue_.template DeQue<float>();
+    WaitPipe<HardEvent::MTE2_S>();  // DeQue makes the vector pipe wait; rstd is read by the scalar pipe too
+    return rstd;
+  }
+
+  __aicore__ inline LocalTensor<float> LoadGamma(int64_t col, int64_t cols) {
+    LocalTensor<G> gamma = gammaQueue_.template AllocTensor<G>();
+    CopyRowsIn(gamma, gammaGm_[col], 1, cols, cols, tiling_->pitch);
+    gammaQueue_.EnQue(gamma);
+    gamma = gammaQueue_.template DeQue<G>();
+    if constexpr (IsSameType<G, float>::value) {
+      return gamma;
+    } else {
+      LocalTensor<float> gammaFloat = gammaBuf_.Get<float>();
+      Cast(gammaFloat, gamma, RoundMode::CAST_NONE, cols);
+      PipeBarrier<PIPE_V>();
+      gammaQueue_.FreeTensor(gamma);
+      return gammaFloat;
+    }
+  }
+
+  __aicore__ inline void FreeGamma(LocalTensor<float>& gamma) {
+    if constexpr (IsSameType<G, float>::value) gammaQueue_.FreeTensor(gamma);
+  }
+
+  __aicore__ inline Tiles LoadTiles(int64_t row, int64_t rows, int64_t col, int64_t cols) {
+    Tiles tiles;
+    const int64_t offset = row * tiling_->D + col;
+    tiles.dyStored = dyQueue_.template AllocTensor<X>();
+    CopyRowsIn(tiles.dyStored, dyGm_[offset], rows, cols, tiling_->D, tiling_->pitch);
+    dyQueue_.EnQue(tiles.dyStored);
+    tiles.xStored = xQueue_.template AllocTensor<X>();
+    CopyRowsIn(tiles.xStored, xGm_[offset], rows, cols, tiling_->D, tiling_->pitch);
+    xQueue_.EnQue(tiles.xStored);
+    tiles.dyStored = dyQueue_.template DeQue<X>();
+    tiles.xStored = xQueue_.template DeQue<X>();
+    tiles.dx = dxQueue_.template AllocTensor<X>();
+    if constexpr (IsSameType<X, float>::value) {
+      tiles.dy = tiles.dyStored;
+      tiles.x = tiles.xStored;
+      tiles.work = tiles.dx;
+    } else {
+      tiles.dy = dyFloatBuf_.Get<float>();
+      tiles.x = xFloatBuf_.Get<float>();
+      tiles.work = productBuf_.Get<float>();
+      Cast(tiles.dy, tiles.dyStored, RoundMode::CAST_NONE, rows * tiling_->pitch);
+      Cast(tiles.x, tiles.xStored, RoundMode::CAST_NONE, rows * tiling_->pitch);
+      PipeBarrier<PIPE_V>();
+    }
+    return tiles;
+  }
+
+  __aicore__ inline void FreeTiles(Tiles& tiles) {
+    dyQueue_.FreeTensor(tiles.dyStored);
+    xQueue_.FreeTensor(tiles.xStored);
+  }
+
+  // dx is in tiles.work
+  __aicore__ inline void StoreDx(Tiles& tiles, int64_t row, int64_t rows, int64_t col, int64_t cols) {
+    FreeTiles(tiles);
+    if constexpr (!IsSameType<X, float>::value) {
+      Cast(tiles.dx, tiles.work, RoundMode::CAST_RINT, rows * tiling_->pitch);
+    }
+    dxQueue_.EnQue(tiles.dx);
+    tiles.dx = dxQueue_.template DeQue<X>();
+    CopyRowsOut(dxGm_[row * tiling_->D + col], tiles.dx, rows, cols, tiling_->D, tiling_->pitch);
+    dxQueue_.FreeTensor(tiles.dx);
+  }
+
+  const RmsNormGradTilingData* tiling_;
+  bool isSplit_;
+  int64_t tileBytes_;
+  GlobalTensor<X> dyGm_, xGm_, dxGm_;
+  GlobalTensor<G> gammaGm_, dgammaGm_;
+  GlobalTensor<float> rstdGm_, partsGm_;
+  TQue<TPosition::VECIN, 1> dyQueue_, xQueue_, rstdQueue_, gammaQueue_;
+  TQue<TPosition::VECOUT, 1> dxQueue_, partQueue_;
+  TBuf<TPosition::VECCALC> dyFloatBuf_, xFloatBuf_, productBuf_, gammaBuf_, coefBuf_, sumBuf_, spreadBuf_, workBuf_;
+};
+
+template <typename X, typename G>
+__aicore__ inline void RmsNormGradRun(GM_ADDR dy, GM_ADDR x, GM_ADDR rstd, GM_ADDR gamma, GM_ADDR dx, GM_ADDR dgamma,
+                                      GM_ADDR workspace, const RmsNormGradTilingData* tiling) {
+  TPipe pipe;
+  RmsNormGradKernel<X, G> kernel;
+  kernel.Init(dy, x, rstd, gamma, dx, dgamma, workspace, tiling, &pipe);
+  kernel.Process();
+}
+
+}  // namespace mst
+
+#endif  // MST_POSEMBEDDING_RMS_NORM_GRAD_KERNEL_H_

@@ -1,0 +1,233 @@
+// Copyright 2026 The ms_ops_transformer authors. SPDX-License-Identifier: Apache-2.0
+// y[r, :] = x[r, :] * rstd[r] * gamma[:],  rstd[r] = 1 / sqrt(mean(x[r, :]^2) + epsilon)     x [rows, D], gamma [D]
+// A core owns a contiguous range of rows and walks it in tiles of rowsPerTile rows. Rows that do not fit in UB are cut
+// into tiles of colsPerTile columns and read twice: once for the sum of squares, once to be scaled.
+// UB: x and y tiles (queues), for 16-bit types two float tiles (x and its squares; for float the y tile holds the
+// squares), gamma, one row of sums and rstd.
+#ifndef MST_POSEMBEDDING_RMS_NORM_KERNEL_H_
+#define MST_POSEMBEDDING_RMS_NORM_KERNEL_H_
+
+#include "kernel_operator.h"
+
+#include "common/kernel_util.h"
+#include "common/row_ops.h"
+#include "posembedding/rms_norm/rms_norm_tiling.h"
+
+namespace mst {
+
+using namespace AscendC;
+
+template <typename X, typename G>
+class RmsNormKernel {
+ public:
+  __aicore__ inline void Init(GM_ADDR x, GM_ADDR gamma, GM_ADDR y, GM_ADDR rstd, const RmsNormTilingData* tiling,
+                              TPipe* pipe) {
+    tiling_ = tiling;
+    xGm_.SetGlobalBuffer(reinterpret_cast<__gm__ X*>(x));
+    gammaGm_.SetGlobalBuffer(reinterpret_cast<__gm__ G*>(gamma));
+    yGm_.SetGlobalBuffer(reinterpret_cast<__gm__ X*>(y));
+    rstdGm_.SetGlobalBuffer(reinterpret_cast<__gm__ float*>(rstd));
+    isSplit_ = tiling->colsPerTile < tiling->D;
+
+    const int64_t tile = tiling->rowsPerTile * tiling->pitch;
+    const int64_t rowFloats = RoundUpOf(tiling->rowsPerTile, kBlockFloats);
+    pipe->InitBuffer(xQueue_, tiling->buffers, tile * sizeof(X));
+    pipe->InitBuffer(yQueue_, tiling->buffers, tile * sizeof(X));
+    pipe->InitBuffer(rstdQueue_, tiling->buffers, rowFloats * sizeof(float));
+    pipe->InitBuffer(gammaQueue_, 1, tiling->pitch * sizeof(G));
+    if constexpr (!IsSameType<X, float>::value) {
+      pipe->InitBuffer(floatBuf_, tile * sizeof(float));
+      pipe->InitBuffer(squareBuf_, tile * sizeof(float));
+    }
+    if constexpr (!IsSameType<G, float>::value) pipe->InitBuffer(gammaBuf_, tiling->pitch * sizeof(float));
+    pipe->InitBuffer(sumBuf_, rowFloats * sizeof(float));
+    pipe->InitBuffer(partBuf_, rowFloats * sizeof(float));
+    pipe->InitBuffer(spreadBuf_, rowFloats * kUbBlockBytes);
+    pipe->InitBuffer(workBuf_, ReduceWorkFloats(tiling->colsPerTile) * sizeof(float));
+  }
+
+  __aicore__ inline void Process() {
+    const int64_t rowBegin = tiling_->rows * GetBlockIdx() / GetBlockNum();
+    const int64_t rowEnd = tiling_->rows * (GetBlockIdx() + 1) / GetBlockNum();
+    LocalTensor<float> gamma;
+    if (!isSplit_) gamma = LoadGamma(0, tiling_->D);
+    for (int64_t row = rowBegin; row < rowEnd; row += tiling_->rowsPerTile) {
+      const int64_t rows = MinOf(tiling_->rowsPerTile, rowEnd - row);
+      if (isSplit_) {
+        SplitRow(row);
+      } else {
+        WholeRows(row, rows, gamma);
+      }
+    }
+    if (!isSplit_) FreeGamma(gamma);
+  }
+
+ private:
+  __aicore__ inline void WholeRows(int64_t row, int64_t rows, const LocalTensor<float>& gamma) {
+    const int64_t D = tiling_->D;
+    CopyIn(row, rows, 0, D);
+    LocalTensor<X> x = xQueue_.template DeQue<X>();
+    LocalTensor<X> y = yQueue_.template AllocTensor<X>();
+    LocalTensor<float> xFloat = ToFloat(x, rows);
+    SumOfSquares(sumBuf_.Get<float>(), xFloat, y, rows, D);
+    LocalTensor<float> rstd = Rstd(rows);
+    Scale(y, xFloat, rstd, gamma, rows, D);
+    xQueue_.FreeTensor(x);
+    CopyOut(y, row, rows, 0, D);
+    CopyRstdOut(rstd, row, rows);
+  }
+
+  // One row that is longer than a tile.
+  __aicore__ inline void SplitRow(int64_t row) {
+    LocalTensor<float> sum = sumBuf_.Get<float>();
+    LocalTensor<float> part = partBuf_.Get<float>();
+    Duplicate(sum, 0.0f, kBlockFloats);
+    PipeBarrier<PIPE_V>();
+    for (int64_t col = 0; col < tiling_->D; col += tiling_->colsPerTile) {
+      const int64_t cols = MinOf(tiling_->colsPerTile, tiling_->D - col);
+      CopyIn(row, 1, col, cols);
+      LocalTensor<X> x = xQueue_.template DeQue<X>();
+      LocalTensor<X> scratch = yQueue_.template AllocTensor<X>();
+      LocalTensor<float> xFloat = ToFloat(x, 1);
+      SumOfSquares(part, xFloat, scratch, 1, cols);
+      Add(sum, sum, part, 1);
+      PipeBarrier<PIPE_V>();
+      yQueue_.FreeTensor(scratch);
+      xQueue_.FreeTensor(x);
+    }
+    LocalTensor<float> rstd = Rstd(1);
+    for (int64_t col = 0; col < tiling_->D; col += tiling_->colsPerTile) {
+      const int64_t cols = MinOf(tiling_->colsPerTile, tiling_->D - col);
+      LocalTensor<float> gamma = LoadGamma(col, cols);
+      CopyIn(row, 1, col, cols);
+      LocalTensor<X> x = xQueue_.template DeQue<X>();
+      LocalTensor<X> y = yQueue_.template AllocTensor<X>();
+      LocalTensor<float> xFloat = ToFloat(x, 1);
+      Scale(y, xFloat, rstd, gamma, 1, cols);
+      xQueue_.FreeTensor(x);
+      CopyOut(y, row, 1, col, cols);
+      FreeGamma(gamma);
+    }
+    CopyRstdOut(rstd, row, 1);
+  }
+
+  __aicore__ inline void CopyIn(int64_t row, int64_t rows, int64_t col, int64_t cols) {
+    LocalTensor<X> x = xQueue_.template AllocTensor<X>();
+    CopyRowsIn(x, xGm_[row * tiling_->D + col], rows, cols, tiling_->D, tiling_->pitch);
+    xQueue_.EnQue(x);
+  }
+
+  __aicore__ inline LocalTensor<float> LoadGamma(int64_t col, int64_t cols) {
+    LocalTensor<G> gamma = gammaQueue_.template AllocTensor<G>();
+    CopyRowsIn(gamma, gammaGm_[col], 1, cols, cols, tiling_->pitch);
+    gammaQueue_.EnQue(gamma);
+    gamma = gammaQueue_.template DeQue<G>();
+    if constexpr (IsSameType<G, float>::value) {
+      return gamma;
+    } else {
+      LocalTensor<float> gammaFloat = gammaBuf_.Get<float>();
+      Cast(gammaFloat, gamma, RoundMode::CAST_NONE, cols);
+      PipeBarrier<PIPE_V>();
+      gammaQueue_.FreeTensor(gamma);
+      return gammaFloat;
+    }
+  }
+
+  __aicore__ inline void FreeGamma(LocalTensor<float>& gamma) {
+    if constexpr (IsSameType<G, float>::value) gammaQueue_.FreeTensor(gamma);
+  }
+
+  __aicore__ inline LocalTensor<float> ToFloat(const LocalTensor<X>& x, int64_t rows) {
+    if constexpr (IsSameType<X, float>::value) {
+      return x;
+    } else {
+      LocalTensor<float> xFloat = floatBuf_.Get<float>();
+      Cast(xFloat, x, RoundMode::CAST_NONE, rows * tiling_->pitch);
+      PipeBarrier<PIPE_V>();
+      return xFloat;
+    }
+  }
+
+  // The squares go to `y`, which is written only later, where it is of the right type.
+  __aicore__ inline void SumOfSquares(const LocalTensor<float>& sums, const LocalTensor<float>& x,
+                                      const LocalTensor<X>& y, int64_t rows, int64_t cols) {
+    LocalTensor<float> squares;
+    if constexpr (IsSameType<X, float>::value) {
+      squares = y;
+    } else {
+      squares = squareBuf_.Get<float>();
+    }
+    Mul(squares, x, x, static_cast<int32_t>(rows * tiling_->pitch));
+    PipeBarrier<PIPE_V>();
+    RowSum(sums, squares, workBuf_.Get<float>(), rows, cols, tiling_->pitch);
+  }
+
+  // From the sums in sumBuf_. The caller hands the tensor on to CopyRstdOut.
+  __aicore__ inline LocalTensor<float> Rstd(int64_t rows) {
+    LocalTensor<float> sums = sumBuf_.Get<float>();
+    LocalTensor<float> ones = partBuf_.Get<float>();
+    LocalTensor<float> rstd = rstdQueue_.template AllocTensor<float>();
+    const int32_t count = static_cast<int32_t>(rows);
+    Muls(sums, sums, tiling_->oneOverD, count);
+    PipeBarrier<PIPE_V>();
+    Adds(sums, sums, tiling_->epsilon, count);
+    PipeBarrier<PIPE_V>();
+    Sqrt(sums, sums, count);
+    Duplicate(ones, 1.0f, count);
+    PipeBarrier<PIPE_V>();
+    Div(rstd, ones, sums, count);
+    PipeBarrier<PIPE_V>();
+    return rstd;
+  }
+
+  __aicore__ inline void Scale(const LocalTensor<X>& y, const LocalTensor<float>& x, const LocalTensor<float>& rstd,
+                               const LocalTensor<float>& gamma, int64_t rows, int64_t cols) {
+    LocalTensor<float> yFloat;
+    if constexpr (IsSameType<X, float>::value) {
+      yFloat = y;
+    } else {
+      yFloat = x;
+    }
+    RowScale(yFloat, x, rstd, spreadBuf_.Get<float>(), rows, cols, tiling_->pitch);
+    RowMul(yFloat, yFloat, gamma, rows, cols, tiling_->pitch);
+    if constexpr (!IsSameType<X, float>::value) {
+      Cast(y, yFloat, RoundMode::CAST_RINT, rows * tiling_->pitch);
+    }
+  }
+
+  __aicore__ inline void CopyOut(LocalTensor<X>& y, int64_t row, int64_t rows, int64_t col, int64_t cols) {
+    yQueue_.EnQue(y);
+    y = yQueue_.template DeQue<X>();
+    CopyRowsOut(yGm_[row * tiling_->D + col], y, rows, cols, tiling_->D, tiling_->pitch);
+    yQueue_.FreeTensor(y);
+  }
+
+  __aicore__ inline void CopyRstdOut(LocalTensor<float>& rstd, int64_t row, int64_t rows) {
+    rstdQueue_.EnQue(rstd);
+    rstd = rstdQueue_.template DeQue<float>();
+    CopyRowsOut(rstdGm_[row], rstd, 1, rows, rows, RoundUpOf(rows, kBlockFloats));
+    rstdQueue_.FreeTensor(rstd);
+  }
+
+  const RmsNormTilingData* tiling_;
+  bool isSplit_;
+  GlobalTensor<X> xGm_, yGm_;
+  GlobalTensor<G> gammaGm_;
+  GlobalTensor<float> rstdGm_;
+  TQue<TPosition::VECIN, 1> xQueue_, gammaQueue_;
+  TQue<TPosition::VECOUT, 1> yQueue_, rstdQueue_;
+  TBuf<TPosition::VECCALC> floatBuf_, squareBuf_, gammaBuf_, sumBuf_, partBuf_, spreadBuf_, workBuf_;
+};
+
+template <typename X, typename G>
+__aicore__ inline void RmsNormRun(GM_ADDR x, GM_ADDR gamma, GM_ADDR y, GM_ADDR rstd, GM_ADDR workspace,
+                                  const RmsNormTilingData* tiling) {
+  TPipe pipe;
+  RmsNormKernel<X, G> kernel;
+  kernel.Init(x, gamma, y, rstd, tiling, &pipe);
+  kernel.Process();
+}
+
+}  // namespace mst
+
+#endif  // MST_POSEMBEDDING_RMS_NORM_KERNEL_H_

@@ -1,0 +1,54 @@
+// Copyright 2026 The ms_ops_transformer authors. SPDX-License-Identifier: Apache-2.0
+#ifndef MST_POSEMBEDDING_RMS_NORM_TILING_H_
+#define MST_POSEMBEDDING_RMS_NORM_TILING_H_
+
+#include <cstdint>
+
+#include "common/tiling_head.h"
+
+namespace mst {
+
+struct RmsNormProblem {
+  int64_t rows;        // product of x's axes before the normalised ones
+  int64_t D;           // elements of gamma, normalised together
+  int64_t xBytes;      // bytes of one element of x
+  int64_t gammaBytes;  // bytes of one element of gamma
+  float epsilon;
+};
+
+struct RmsNormTilingData {
+  TilingHead head;
+  int64_t rows;         // rows in all; core i owns [i * rows / cores, (i + 1) * rows / cores)
+  int64_t D;            // elements per row
+  int64_t rowsPerTile;  // rows
+  int64_t colsPerTile;  // elements; below D a row takes several tiles and x is read twice
+  int64_t pitch;        // elements between the rows of a tile in UB
+  int32_t buffers;      // buffers per queue
+  float epsilon;
+  float oneOverD;
+};
+
+struct RmsNormGradProblem {
+  int64_t rows;        // as in the forward
+  int64_t D;           // elements of gamma
+  int64_t xBytes;      // bytes of one element of x and dy
+  int64_t gammaBytes;  // bytes of one element of gamma
+};
+
+struct RmsNormGradTilingData {
+  TilingHead head;
+  int64_t rows;          // rows in all
+  int64_t D;             // elements per row
+  int64_t chunks;        // pieces of the sum over rows, by the problem alone; core i takes chunks i, i + cores, ...
+  int64_t rowsPerChunk;  // rows
+  int64_t rowsPerTile;   // rows
+  int64_t colsPerTile;   // elements; below D a row takes several tiles and inputs are read twice
+  int64_t pitch;         // elements between the rows of a tile in UB
+  int64_t sumCols;       // columns of dgamma that a core sums at a time
+  int32_t buffers;       // buffers per queue
+  float oneOverD;
+};
+
+}  // namespace mst
+
+#endif  // MST_POSEMBEDDING_RMS_NORM_TILING_H_
