@@ -137,7 +137,9 @@ def compare(name, out, ref, naive, dtype, c, exact=False):
             f"{name}: {kind} misplaced at {np.argwhere(wrong)[0]} ({np.count_nonzero(wrong)} places)"
         )
     finite = np.isfinite(stored)
-    marker = np.abs(ref) == np.finfo(np.float32).max  # the statistics of a row without keys: exact, and no scale of errors
+    marker = (
+        np.abs(ref) == np.finfo(np.float32).max
+    )  # the statistics of a row without keys: exact, and no scale of errors
     assert (out[marker] == ref[marker]).all(), f"{name}: not the largest float at {np.argwhere(marker)[0]}"
     finite &= ~marker
     if not finite.any():
@@ -159,7 +161,7 @@ class Op:
     """How one operator is called, and its reference (see the head of the file).
 
     outputs: names of the results; float32: those that are float32 in every dtype; douts: those with a cotangent;
-    grads: inputs that have a gradient; exact: results that must match bit for bit; mutable: inputs written in place.
+    grads: inputs that have a gradient; exact: results that must match bit for bit.
     """
 
     def __init__(
@@ -176,11 +178,10 @@ class Op:
         float32=(),
         exact=(),
         launch=None,
-        mutable=(),
     ):
         self.fn, self.make, self.call, self.launch = fn, inputs, call, launch
         self.forward, self.gradient = forward, gradient
-        self.outputs, self.float32, self.exact, self.mutable = tuple(outputs), float32, exact, mutable
+        self.outputs, self.float32, self.exact = tuple(outputs), float32, exact
         self.grads = (lambda c: tuple(grads)) if not callable(grads) else grads
         self.douts = tuple(douts if douts is not None else self.outputs[:1])
         self.prepare = lru_cache(maxsize=64)(self._prepare)
@@ -244,7 +245,7 @@ class Op:
         ins, douts, results, gradients = self.prepare(c, dtype)
         first = None
         for library, threads in (("fast", 1), ("fast", 2), ("checked", 1)):
-            launcher = Launcher(library, threads, self.mutable)
+            launcher = Launcher(library, threads)
             outs, grads = self.launch(c, launcher, **ins, **{"d" + name: d for name, d in douts.items()})
             outs, grads = [x for x in outs if x is not None], [x for x in _tuple(grads) if x is not None]
             self.check(c, outs, results, library)

@@ -2,6 +2,7 @@
 """Runs kernels without MindSpore, on the fast or the checked twin, in buffers that show a write outside of them."""
 
 import os
+import pathlib
 from contextlib import contextmanager
 
 import ml_dtypes
@@ -12,70 +13,80 @@ _DTYPES = {"bfloat16": ml_dtypes.bfloat16}
 
 
 def library_path(library):
-    """What `_native.launch` loads: a level of the installed package, or the checked build of the tests."""
+    """The file of an instruction level of the package ("fast": the best one), or of the checked build."""
+    import ms_ops_transformer
     from ms_ops_transformer import _native
 
-    return _native.level() if library == "fast" else os.environ["MST_CHECKED_LIBRARY"]
+    if library == "checked":
+        built = pathlib.Path(__file__).parents[1] / "build" / "checked" / "libmst_checked.so"
+        return os.environ.get("MS_OPS_CHECKED_LIBRARY", str(built))
+    level = os.environ.get("MS_OPS_CPU_LEVEL") or _native.levels()[0] if library == "fast" else library
+    return str(pathlib.Path(ms_ops_transformer.__file__).parent / "_lib" / f"libmst_{level}.so")
 
 
 @contextmanager
 def native_threads(count):
     from ms_ops_transformer import _native
 
-    before = _native.threads()
-    _native.set_threads(count)
-    yield
-    _native.set_threads(before)
+    _native.set_num_threads(count)
+    try:
+        yield
+    finally:
+        _native.set_num_threads(0)
 
 
 class Launcher:
-    """`run(op, inputs, **attrs)` on one library; every buffer is guarded, outputs start as NaN (integers 0xA5)."""
+    """`run(op, inputs, **attrs)` on one library: outputs as a tuple.
 
-    def __init__(self, library, threads=1, mutable=()):
-        self.library, self.threads, self.mutable = library, threads, mutable
+    inputs: arrays in the order of the spec (missing ones at the end are None) or by name; attributes have the spec's
+    defaults. Every buffer is guarded, outputs start as NaN (integers 0xA5), inputs must stay as they are.
+    """
+
+    def __init__(self, library, threads=1):
+        self.library, self.threads = library, threads
 
     def __call__(self, op, inputs, **attrs):
         from ms_ops_transformer import _native
+        from ms_ops_transformer.op_info import registry
 
-        inputs = [None if x is None else np.asarray(x) for x in inputs]
-        buffers = [None if x is None else _guarded(x.shape, x.dtype, x) for x in inputs]
-        shapes = _native.infer(op, [_view(b) for b in buffers], attrs)
-        results = [_guarded(shape, _DTYPES.get(dtype, dtype)) for shape, dtype in shapes]
+        spec = registry.get(op)
+        if isinstance(inputs, dict):
+            assert set(inputs) <= {t.name for t in spec.inputs}, set(inputs) - {t.name for t in spec.inputs}
+            inputs = [inputs.get(t.name) for t in spec.inputs]
+        inputs = [*inputs, *[None] * (len(spec.inputs) - len(inputs))]
+        attrs = {**{a.name: a.default for a in spec.attrs}, **attrs}
+        assert set(attrs) == {a.name for a in spec.attrs}, set(attrs) ^ {a.name for a in spec.attrs}
+
+        buffers = [None if x is None else Guarded(x.shape, x.dtype, x) for x in inputs]
+        views = [None if b is None else b.view for b in buffers]
+        results = [Guarded(shape, _DTYPES.get(dtype, dtype)) for shape, dtype in _native.infer(op, views, attrs)]
         platform = "ascend910b1" if self.library == "checked" else "cpu"
         with native_threads(self.threads):
-            _native.launch(
-                library_path(self.library),
-                op,
-                [_view(b) for b in buffers],
-                attrs,
-                [_view(b) for b in results],
-                platform,
-            )
-        for kind, group in (("input", buffers), ("output", results)):
-            for i, b in enumerate(group):
-                if b is not None:
-                    raw, start, view = b
-                    outside = np.concatenate([raw[:start], raw[start + view.nbytes :]])
-                    assert (outside == 0xA5).all(), f"{op}: wrote outside {kind} {i}"
-        for i, (x, b) in enumerate(zip(inputs, buffers)):
-            if x is not None and i not in self.mutable:
-                assert b[2].tobytes() == x.tobytes(), f"{op}: input {i} was changed"
-        return tuple(np.array(b[2]) for b in results)
+            _native.launch(library_path(self.library), op, views, attrs, [r.view for r in results], platform)
+        for tensor, buffer in zip((*spec.inputs, *spec.outputs), (*buffers, *results)):
+            assert buffer is None or buffer.intact(), f"{op}: wrote outside of '{tensor.name}'"
+        for tensor, x, buffer in zip(spec.inputs, inputs, buffers):
+            if x is not None and not tensor.mutable:
+                assert buffer.view.tobytes() == x.tobytes(), f"{op}: input '{tensor.name}' was changed"
+            elif x is not None:
+                x[...] = buffer.view
+        return tuple(np.array(r.view) for r in results)
 
 
-def _guarded(shape, dtype, values=None):
-    """(raw bytes, start, view): 16 bytes aligned and no better, as MindSpore's memory."""
-    dtype = np.dtype(dtype)
-    size = int(np.prod(shape)) * dtype.itemsize
-    raw = np.full(size + 2 * GUARD + 64, 0xA5, np.uint8)
-    start = GUARD + (16 - (raw.ctypes.data + GUARD)) % 64
-    view = raw[start : start + size].view(dtype).reshape(shape)
-    if values is not None:
-        view[...] = values
-    elif dtype.kind not in "iub":
-        raw[start : start + size] = 0xFF  # NaN in every floating type
-    return raw, start, view
+class Guarded:
+    """An array between guard bytes; aligned to 16 bytes and no better, as MindSpore's memory is."""
 
+    def __init__(self, shape, dtype, values=None):
+        dtype = np.dtype(dtype)
+        size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+        self.raw = np.full(size + 2 * GUARD + 64, 0xA5, np.uint8)
+        self.start = GUARD + (16 - (self.raw.ctypes.data + GUARD)) % 64
+        self.view = self.raw[self.start : self.start + size].view(dtype).reshape(shape)
+        if values is not None:
+            self.view[...] = values
+        elif dtype.kind not in "iub":
+            self.raw[self.start : self.start + size] = 0xFF  # NaN in every floating type
 
-def _view(buffer):
-    return None if buffer is None else buffer[2]
+    def intact(self):
+        outside = np.concatenate([self.raw[: self.start], self.raw[self.start + self.view.nbytes :]])
+        return bool((outside == 0xA5).all())
