@@ -31,10 +31,9 @@ template <typename T>
 __aicore__ inline void CopyRowsIn(const AscendC::LocalTensor<T>& dst, const AscendC::GlobalTensor<T>& src, int64_t rows,
                                   int64_t cols, int64_t gmPitch, int64_t pitch) {
   const int64_t usedBlocks = CeilDivOf(cols * sizeof(T), kUbBlockBytes);
-  const AscendC::DataCopyExtParams copy(
-      static_cast<uint16_t>(rows), static_cast<uint32_t>(cols * sizeof(T)),
-      static_cast<uint32_t>((gmPitch - cols) * sizeof(T)),
-      static_cast<uint32_t>(pitch * sizeof(T) / kUbBlockBytes - usedBlocks), 0);
+  const AscendC::DataCopyExtParams copy(static_cast<uint16_t>(rows), static_cast<uint32_t>(cols * sizeof(T)),
+                                        static_cast<uint32_t>((gmPitch - cols) * sizeof(T)),
+                                        static_cast<uint32_t>(pitch * sizeof(T) / kUbBlockBytes - usedBlocks), 0);
   AscendC::DataCopyPad(dst, src, copy, AscendC::DataCopyPadExtParams<T>());
 }
 
@@ -42,10 +41,9 @@ template <typename T>
 __aicore__ inline void CopyRowsOut(const AscendC::GlobalTensor<T>& dst, const AscendC::LocalTensor<T>& src,
                                    int64_t rows, int64_t cols, int64_t gmPitch, int64_t pitch) {
   const int64_t usedBlocks = CeilDivOf(cols * sizeof(T), kUbBlockBytes);
-  const AscendC::DataCopyExtParams copy(
-      static_cast<uint16_t>(rows), static_cast<uint32_t>(cols * sizeof(T)),
-      static_cast<uint32_t>(pitch * sizeof(T) / kUbBlockBytes - usedBlocks),
-      static_cast<uint32_t>((gmPitch - cols) * sizeof(T)), 0);
+  const AscendC::DataCopyExtParams copy(static_cast<uint16_t>(rows), static_cast<uint32_t>(cols * sizeof(T)),
+                                        static_cast<uint32_t>(pitch * sizeof(T) / kUbBlockBytes - usedBlocks),
+                                        static_cast<uint32_t>((gmPitch - cols) * sizeof(T)), 0);
   AscendC::DataCopyPad(dst, src, copy);
 }
 

@@ -43,9 +43,8 @@ __aicore__ inline void RowSum(const AscendC::LocalTensor<float>& sums, const Asc
 
 // dst[row, :] = tile[row, :] * factors[row]. `spread`: 8 floats per row, rows rounded up to 8; factors as well.
 __aicore__ inline void RowScale(const AscendC::LocalTensor<float>& dst, const AscendC::LocalTensor<float>& tile,
-                                const AscendC::LocalTensor<float>& factors,
-                                const AscendC::LocalTensor<float>& spread, int64_t rows, int64_t cols,
-                                int64_t pitch) {
+                                const AscendC::LocalTensor<float>& factors, const AscendC::LocalTensor<float>& spread,
+                                int64_t rows, int64_t cols, int64_t pitch) {
   if (!IsShortRow(cols, pitch)) {
     WaitPipe<AscendC::HardEvent::V_S>();
     for (int64_t row = 0; row < rows; ++row) {

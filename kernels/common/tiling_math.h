@@ -10,7 +10,7 @@
 
 namespace mst {
 
-constexpr int64_t kBlockBytes = 32;         // unit of the unified buffer
+constexpr int64_t kBlockBytes = 32;          // unit of the unified buffer
 constexpr int64_t kMinBytesPerCore = 65536;  // less work than this does not pay for waking another core
 
 constexpr int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }

@@ -9,10 +9,9 @@
 #ifndef MST_POSEMBEDDING_RMS_NORM_GRAD_KERNEL_H_
 #define MST_POSEMBEDDING_RMS_NORM_GRAD_KERNEL_H_
 
-#include "kernel_operator.h"
-
 #include "common/kernel_util.h"
 #include "common/row_ops.h"
+#include "kernel_operator.h"
 #include "posembedding/rms_norm/rms_norm_tiling.h"
 
 namespace mst {
@@ -42,7 +41,8 @@ class RmsNormGradKernel {
     pipe->InitBuffer(dxQueue_, tiling->buffers, tileBytes_);
     pipe->InitBuffer(rstdQueue_, tiling->buffers, rowFloats * sizeof(float));
     pipe->InitBuffer(gammaQueue_, 1, tiling->pitch * sizeof(G));
-    pipe->InitBuffer(partQueue_, 1, RoundUpOf(MaxOf(tiling->pitch, tiling->sumCols), kBlockFloats) * sizeof(float));
+    pipe->InitBuffer(partQueue_, 1, RoundUpOf(tiling->pitch, kBlockFloats) * sizeof(float));
+    pipe->InitBuffer(colSumBuf_, tiling->sumCols * sizeof(float));
     if constexpr (!IsSameType<X, float>::value) {
       pipe->InitBuffer(dyFloatBuf_, tileFloatBytes);
       pipe->InitBuffer(xFloatBuf_, tileFloatBytes);
@@ -90,6 +90,7 @@ class RmsNormGradKernel {
       const int64_t rows = MinOf(tiling_->rowsPerTile, rowEnd - row);
       LocalTensor<float> rstd = LoadRstd(row, rows);
       Tiles tiles = LoadTiles(row, rows, 0, D);
+      AllocDx(tiles);
       Mul(tiles.work, tiles.dy, tiles.x, static_cast<int32_t>(rows * pitch));
       PipeBarrier<PIPE_V>();
       for (int64_t i = 0; i < rows; ++i) AddToPart(part, tiles.work[i * pitch], rstd.GetValue(i), D);
@@ -125,6 +126,7 @@ class RmsNormGradKernel {
       for (int64_t row = rowBegin; row < rowEnd; ++row) {
         const float scale = rstd.GetValue(row - rowBegin);
         Tiles tiles = LoadTiles(row, 1, col, cols);
+        AllocDx(tiles);
         Mul(tiles.work, tiles.dy, tiles.x, count);
         PipeBarrier<PIPE_V>();
         AddToPart(part, tiles.work, scale, cols);
@@ -151,15 +153,14 @@ class RmsNormGradKernel {
       const int32_t count = static_cast<int32_t>(cols);
       LocalTensor<float> gamma = LoadGamma(col, cols);
       Tiles tiles = LoadTiles(row, 1, col, cols);
-      Mul(tiles.work, tiles.dy, tiles.x, count);
+      Mul(tiles.dy, tiles.dy, tiles.x, count);  // in place: this tile is read again later
       PipeBarrier<PIPE_V>();
-      Mul(tiles.work, tiles.work, gamma, count);
+      Mul(tiles.dy, tiles.dy, gamma, count);
       PipeBarrier<PIPE_V>();
-      RowSum(sum, tiles.work, workBuf_.Get<float>(), 1, cols, tiling_->pitch);
+      RowSum(sum, tiles.dy, workBuf_.Get<float>(), 1, cols, tiling_->pitch);
       WaitPipe<HardEvent::V_S>();
       total += sum.GetValue(0);
       FreeTiles(tiles);
-      dxQueue_.FreeTensor(tiles.dx);
       FreeGamma(gamma);
     }
     return total;
@@ -200,7 +201,9 @@ class RmsNormGradKernel {
   __aicore__ inline void SumParts(int64_t col, int64_t cols) {
     const int64_t pitch = RoundUpOf(cols, kBlockFloats);
     const int64_t chunksPerTile = MinOf(tileBytes_ / (pitch * sizeof(float)), kMaxRepeat);
-    LocalTensor<float> sum = ZeroPart(cols);
+    LocalTensor<float> sum = colSumBuf_.Get<float>();
+    Duplicate(sum, 0.0f, static_cast<int32_t>(pitch));
+    PipeBarrier<PIPE_V>();
     for (int64_t chunk = 0; chunk < tiling_->chunks; chunk += chunksPerTile) {
       const int64_t rows = MinOf(chunksPerTile, tiling_->chunks - chunk);
       LocalTensor<float> parts = dyQueue_.template AllocTensor<float>();
@@ -223,7 +226,6 @@ class RmsNormGradKernel {
     out = dxQueue_.template DeQue<G>();
     CopyRowsOut(dgammaGm_[col], out, 1, cols, cols, RoundUpOf(cols, kUbBlockBytes / sizeof(G)));
     dxQueue_.FreeTensor(out);
-    partQueue_.FreeTensor(sum);
   }
 
   __aicore__ inline LocalTensor<float> LoadRstd(int64_t row, int64_t rows) {
@@ -266,20 +268,26 @@ class RmsNormGradKernel {
     xQueue_.EnQue(tiles.xStored);
     tiles.dyStored = dyQueue_.template DeQue<X>();
     tiles.xStored = xQueue_.template DeQue<X>();
-    tiles.dx = dxQueue_.template AllocTensor<X>();
     if constexpr (IsSameType<X, float>::value) {
       tiles.dy = tiles.dyStored;
       tiles.x = tiles.xStored;
-      tiles.work = tiles.dx;
     } else {
       tiles.dy = dyFloatBuf_.Get<float>();
       tiles.x = xFloatBuf_.Get<float>();
-      tiles.work = productBuf_.Get<float>();
       Cast(tiles.dy, tiles.dyStored, RoundMode::CAST_NONE, rows * tiling_->pitch);
       Cast(tiles.x, tiles.xStored, RoundMode::CAST_NONE, rows * tiling_->pitch);
       PipeBarrier<PIPE_V>();
     }
     return tiles;
+  }
+
+  __aicore__ inline void AllocDx(Tiles& tiles) {
+    tiles.dx = dxQueue_.template AllocTensor<X>();
+    if constexpr (IsSameType<X, float>::value) {
+      tiles.work = tiles.dx;
+    } else {
+      tiles.work = productBuf_.Get<float>();
+    }
   }
 
   __aicore__ inline void FreeTiles(Tiles& tiles) {
@@ -307,7 +315,8 @@ class RmsNormGradKernel {
   GlobalTensor<float> rstdGm_, partsGm_;
   TQue<TPosition::VECIN, 1> dyQueue_, xQueue_, rstdQueue_, gammaQueue_;
   TQue<TPosition::VECOUT, 1> dxQueue_, partQueue_;
-  TBuf<TPosition::VECCALC> dyFloatBuf_, xFloatBuf_, productBuf_, gammaBuf_, coefBuf_, sumBuf_, spreadBuf_, workBuf_;
+  TBuf<TPosition::VECCALC> dyFloatBuf_, xFloatBuf_, productBuf_, gammaBuf_, coefBuf_, sumBuf_, colSumBuf_, spreadBuf_,
+      workBuf_;
 };
 
 template <typename X, typename G>

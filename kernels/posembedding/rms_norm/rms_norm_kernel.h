@@ -7,10 +7,9 @@
 #ifndef MST_POSEMBEDDING_RMS_NORM_KERNEL_H_
 #define MST_POSEMBEDDING_RMS_NORM_KERNEL_H_
 
-#include "kernel_operator.h"
-
 #include "common/kernel_util.h"
 #include "common/row_ops.h"
+#include "kernel_operator.h"
 #include "posembedding/rms_norm/rms_norm_tiling.h"
 
 namespace mst {
@@ -69,7 +68,7 @@ class RmsNormKernel {
     LocalTensor<X> x = xQueue_.template DeQue<X>();
     LocalTensor<X> y = yQueue_.template AllocTensor<X>();
     LocalTensor<float> xFloat = ToFloat(x, rows);
-    SumOfSquares(sumBuf_.Get<float>(), xFloat, y, rows, D);
+    SumOfSquares(sumBuf_.Get<float>(), xFloat, Squares(y), rows, D);
     LocalTensor<float> rstd = Rstd(rows);
     Scale(y, xFloat, rstd, gamma, rows, D);
     xQueue_.FreeTensor(x);
@@ -87,12 +86,10 @@ class RmsNormKernel {
       const int64_t cols = MinOf(tiling_->colsPerTile, tiling_->D - col);
       CopyIn(row, 1, col, cols);
       LocalTensor<X> x = xQueue_.template DeQue<X>();
-      LocalTensor<X> scratch = yQueue_.template AllocTensor<X>();
       LocalTensor<float> xFloat = ToFloat(x, 1);
-      SumOfSquares(part, xFloat, scratch, 1, cols);
+      SumOfSquares(part, xFloat, xFloat, 1, cols);  // in place: this tile is read again below
       Add(sum, sum, part, 1);
       PipeBarrier<PIPE_V>();
-      yQueue_.FreeTensor(scratch);
       xQueue_.FreeTensor(x);
     }
     LocalTensor<float> rstd = Rstd(1);
@@ -148,15 +145,17 @@ class RmsNormKernel {
     }
   }
 
-  // The squares go to `y`, which is written only later, where it is of the right type.
-  __aicore__ inline void SumOfSquares(const LocalTensor<float>& sums, const LocalTensor<float>& x,
-                                      const LocalTensor<X>& y, int64_t rows, int64_t cols) {
-    LocalTensor<float> squares;
+  // Where the squares go: the y tile, which is written only later, if it is of the right type.
+  __aicore__ inline LocalTensor<float> Squares(const LocalTensor<X>& y) {
     if constexpr (IsSameType<X, float>::value) {
-      squares = y;
+      return y;
     } else {
-      squares = squareBuf_.Get<float>();
+      return squareBuf_.Get<float>();
     }
+  }
+
+  __aicore__ inline void SumOfSquares(const LocalTensor<float>& sums, const LocalTensor<float>& x,
+                                      const LocalTensor<float>& squares, int64_t rows, int64_t cols) {
     Mul(squares, x, x, static_cast<int32_t>(rows * tiling_->pitch));
     PipeBarrier<PIPE_V>();
     RowSum(sums, squares, workBuf_.Get<float>(), rows, cols, tiling_->pitch);

@@ -10,11 +10,11 @@
 namespace mst {
 namespace {
 
-constexpr int64_t kRowsPerTileMax = 248;   // repeats of one instruction are at most 255; a multiple of 8
-constexpr int64_t kTileBytesCard = 16384;  // copies of 16 KB reach the full bandwidth of the card
+constexpr int64_t kRowsPerTileMax = 248;    // repeats of one instruction are at most 255; a multiple of 8
+constexpr int64_t kTileBytesCard = 16384;   // copies of 16 KB reach the full bandwidth of the card
 constexpr int64_t kTileElementsCpu = 4096;  // a tile and its float copies stay in L1
-constexpr int64_t kColsUnit = 64;          // columns of a partial tile are a multiple of one vector instruction
-constexpr int64_t kRowsPerChunkMin = 32;   // bounds of a piece of dgamma's sum, in rows
+constexpr int64_t kColsUnit = 64;           // columns of a partial tile are a multiple of one vector instruction
+constexpr int64_t kRowsPerChunkMin = 32;    // bounds of a piece of dgamma's sum, in rows
 constexpr int64_t kRowsPerChunkMax = 512;
 constexpr int64_t kChunks = 240;  // divisible by the vector cores of every 910B
 
@@ -30,8 +30,7 @@ Tile FitTile(const Platform& platform, int64_t rows, int64_t D, int64_t xBytes, 
   const int64_t unit = kBlockBytes / xBytes;
   const int64_t fixed = 8 * perRow + kBlockBytes;  // rows are rounded up to 8
   Tile tile;
-  tile.pitch = std::min(RoundUp(D, unit),
-                        RoundDown((platform.ubBytes - fixed) / (perElement + perColumn), kColsUnit));
+  tile.pitch = std::min(RoundUp(D, unit), RoundDown((platform.ubBytes - fixed) / (perElement + perColumn), kColsUnit));
   tile.cols = std::min(D, tile.pitch);
   const int64_t wanted = platform.isCpu() ? kTileElementsCpu : kTileBytesCard / xBytes;
   const int64_t fitting = (platform.ubBytes - fixed - perColumn * tile.pitch) / (perElement * tile.pitch + perRow);
@@ -131,22 +130,22 @@ Status RmsNormGradTiling(const RmsNormGradProblem& problem, const Platform& plat
   data->buffers = platform.isCpu() ? 1 : 2;
 
   // How dgamma's sum is cut depends on the number of rows only.
-  const int64_t chunks = std::max(std::min(kChunks, CeilDiv(problem.rows, kRowsPerChunkMin)),
-                                  CeilDiv(problem.rows, kRowsPerChunkMax));
+  const int64_t chunks =
+      std::max(std::min(kChunks, CeilDiv(problem.rows, kRowsPerChunkMin)), CeilDiv(problem.rows, kRowsPerChunkMax));
   data->rowsPerChunk = chunks == 0 ? 0 : CeilDiv(problem.rows, chunks);
   data->chunks = chunks == 0 ? 0 : CeilDiv(problem.rows, data->rowsPerChunk);
 
   const bool isFloat = problem.xBytes == 4;
   // dy, x and dx tiles, then float copies of dy and x and one work tile; for float the work tile is the dx tile.
   const int64_t perElement = data->buffers * 3 * problem.xBytes + (isFloat ? 0 : 3 * 4);
-  // gamma as stored, its float copy, the sum for dgamma, and one partial sum per 64 columns
-  const int64_t perColumn = problem.gammaBytes + (problem.gammaBytes == 4 ? 0 : 4) + 4 + 1;
+  // gamma as stored, its float copy, dgamma's part, its sum, and one partial sum per 64 columns
+  const int64_t perColumn = problem.gammaBytes + (problem.gammaBytes == 4 ? 0 : 4) + 4 + 4 + 1;
   // rstd in its queue, coefficients, squares of rstd, and rstd spread over a block
   const int64_t perRow = 4 * data->buffers + 4 + 4 + kBlockBytes;
   Platform room = platform;  // what is left beside the buffers for a chunk of a split row: rstd and coefficients
-  room.ubBytes -= kRowsPerChunkMax * (4 * data->buffers + 4);
-  const Tile tile = FitTile(room, std::max<int64_t>(1, data->rowsPerChunk), problem.D, problem.xBytes, perElement,
-                            perColumn, perRow);
+  room.ubBytes -= kRowsPerChunkMax * (4 * data->buffers + 4) + kColsUnit * 4;
+  const Tile tile =
+      FitTile(room, std::max<int64_t>(1, data->rowsPerChunk), problem.D, problem.xBytes, perElement, perColumn, perRow);
   data->rowsPerTile = tile.rows;
   data->colsPerTile = tile.cols;
   data->pitch = tile.pitch;
