@@ -160,8 +160,8 @@ def compare(name, out, ref, naive, dtype, c, exact=False):
 class Op:
     """How one operator is called, and its reference (see the head of the file).
 
-    outputs: names of the results; float32: those that are float32 in every dtype; douts: those with a cotangent;
-    grads: inputs that have a gradient; exact: results that must match bit for bit.
+    outputs: names of the results; grads: inputs that have a gradient (both may be functions of the case); float32:
+    results that are float32 in every dtype; douts: those with a cotangent; exact: those that must match bit for bit.
     """
 
     def __init__(
@@ -181,14 +181,11 @@ class Op:
     ):
         self.fn, self.make, self.call, self.launch = fn, inputs, call, launch
         self.forward, self.gradient = forward, gradient
-        self.outputs, self.float32, self.exact = tuple(outputs), float32, exact
-        self.grads = (lambda c: tuple(grads)) if not callable(grads) else grads
-        self.douts = tuple(douts if douts is not None else self.outputs[:1])
-        self.prepare = lru_cache(maxsize=64)(self._prepare)
-
-    def names(self, c):
-        """Outputs of this case: `outputs` may depend on it through c.outputs."""
-        return tuple(c.get("outputs", self.outputs))
+        self.names = outputs if callable(outputs) else lambda c: tuple(outputs)
+        self.grads = grads if callable(grads) else lambda c: tuple(grads)
+        self.float32, self.exact = float32, exact
+        self.douts = tuple(douts if douts is not None else outputs[:1])
+        self.prepare = lru_cache(maxsize=512)(self._prepare)
 
     def _prepare(self, c, dtype):
         """(inputs, cotangents, [(name, ref, naive, dtype, exact) per output], [... per gradient])"""
@@ -243,10 +240,10 @@ class Op:
     def check_twin(self, c, dtype):
         """The kernels without MindSpore: fast library with 1 and 2 threads (same bits), then the checked one."""
         ins, douts, results, gradients = self.prepare(c, dtype)
-        first = None
+        cotangents, first = {"d" + name: d for name, d in douts.items()}, None
         for library, threads in (("fast", 1), ("fast", 2), ("checked", 1)):
             launcher = Launcher(library, threads)
-            outs, grads = self.launch(c, launcher, **ins, **{"d" + name: d for name, d in douts.items()})
+            outs, grads = self.launch(c, launcher, **{k: v.copy() for k, v in ins.items()}, **cotangents)
             outs, grads = [x for x in outs if x is not None], [x for x in _tuple(grads) if x is not None]
             self.check(c, outs, results, library)
             self.check(c, grads, gradients, library)
