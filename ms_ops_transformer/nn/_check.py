@@ -1,0 +1,57 @@
+# Copyright 2026 The ms_ops_transformer authors. SPDX-License-Identifier: Apache-2.0
+"""Checks of the Cells' constructor arguments: name, rule, value."""
+
+
+def _fail(error, cell, argument, rule, value):
+    raise error(f"For '{cell}', '{argument}' must be {rule}, but got {value!r}.")
+
+
+def positive_int(cell, argument, value):
+    """An int of at least 1."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        _fail(TypeError, cell, argument, "an int", value)
+    if value < 1:
+        _fail(ValueError, cell, argument, "at least 1", value)
+    return value
+
+
+def positive_float(cell, argument, value, zero=False):
+    """A float above zero (or at least zero)."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        _fail(TypeError, cell, argument, "a number", value)
+    if not value >= 0 or (value == 0 and not zero):
+        _fail(ValueError, cell, argument, "at least 0" if zero else "above 0", value)
+    return float(value)
+
+
+def one_of(cell, argument, value, choices):
+    """One of `choices`."""
+    if value not in choices:
+        _fail(ValueError, cell, argument, "one of " + ", ".join(repr(c) for c in choices), value)
+    return value
+
+
+def dropout_rate(cell, argument, value):
+    """A rate in [0, 1)."""
+    value = positive_float(cell, argument, value, zero=True)
+    if value >= 1:
+        _fail(ValueError, cell, argument, "in [0, 1)", value)
+    return value
+
+
+def keep_probability(cell, argument, value):
+    """A probability in (0, 1]."""
+    value = positive_float(cell, argument, value)
+    if value > 1:
+        _fail(ValueError, cell, argument, "in (0, 1]", value)
+    return value
+
+
+def kv_heads(cell, num_heads, num_kv_heads):
+    """Number of key/value heads: `num_heads` when None, else a divisor of it."""
+    if num_kv_heads is None:
+        return num_heads
+    positive_int(cell, "num_kv_heads", num_kv_heads)
+    if num_heads % num_kv_heads:
+        _fail(ValueError, cell, "num_kv_heads", f"a divisor of 'num_heads' ({num_heads})", num_kv_heads)
+    return num_kv_heads
