@@ -324,10 +324,10 @@ def build_cell(fn, inputs, constants, with_dout=(0,), grads=()):
     assert inspect.getsource(space["construct"]) == text
     cell = type("CaseCell", (nn.Cell,), {"construct": space["construct"], "__module__": __name__})()
     cell.fn, cell.f32, cell.cast = fn, ms.float32, ms.ops.cast
-    return _Gradient(cell, tuple(1 + names.index(g) for g in grads)) if grads else cell
+    return _with_gradients(cell, tuple(1 + names.index(g) for g in grads)) if grads else cell
 
 
-def _Gradient(cell, positions):
+def _with_gradients(cell, positions):
     import mindspore as ms
     from mindspore import nn
 

@@ -3,24 +3,31 @@
 
 import os
 import pathlib
+import subprocess
+import sys
 from contextlib import contextmanager
+from functools import lru_cache
 
 import ml_dtypes
 import numpy as np
 
+ROOT = pathlib.Path(__file__).parents[1]
 GUARD = 64  # bytes of 0xA5 before and after each buffer
 _DTYPES = {"bfloat16": ml_dtypes.bfloat16}
 
 
+@lru_cache(None)
 def library_path(library):
-    """The file of an instruction level of the package ("fast": the best one), or of the checked build."""
+    """The file of an instruction level ("fast": the best one), or of the checked build, made if needed."""
     import ms_ops_transformer
     from ms_ops_transformer import _native
 
     if library == "checked":
-        built = pathlib.Path(__file__).parents[1] / "build" / "checked" / "libmst_checked.so"
-        return os.environ.get("MS_OPS_CHECKED_LIBRARY", str(built))
-    level = os.environ.get("MS_OPS_CPU_LEVEL") or _native.levels()[0] if library == "fast" else library
+        if os.environ.get("MS_OPS_CHECKED_LIBRARY"):
+            return os.environ["MS_OPS_CHECKED_LIBRARY"]
+        subprocess.run([sys.executable, "setup.py", "build_native", "--checked"], cwd=ROOT, check=True)
+        return str(ROOT / "build" / "lib" / "libmst_checked.so")
+    level = (os.environ.get("MS_OPS_CPU_LEVEL") or _native.levels()[0]) if library == "fast" else library
     return str(pathlib.Path(ms_ops_transformer.__file__).parent / "_lib" / f"libmst_{level}.so")
 
 
@@ -46,8 +53,9 @@ class Launcher:
         self.library, self.threads = library, threads
 
     def __call__(self, op, inputs, **attrs):
-        from ms_ops_transformer import _native
         from ms_ops_transformer.op_info import registry
+
+        from ms_ops_transformer import _native
 
         spec = registry.get(op)
         if isinstance(inputs, dict):

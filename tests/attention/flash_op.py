@@ -13,8 +13,8 @@ import numpy as np
 import ref_flash_attention_score as ref
 from harness import Op
 
-_OPTIONS = ("sparse_mode", "pre_tokens", "next_tokens", "pse_type", "q_start_idx", "kv_start_idx", "softcap", "keep_prob",
-            "inner_precise")  # fmt: skip
+_OPTIONS = ("sparse_mode", "pre_tokens", "next_tokens", "pse_type", "q_start_idx", "kv_start_idx", "softcap",
+            "keep_prob", "inner_precise")  # fmt: skip
 
 
 def heads(c):
@@ -52,8 +52,9 @@ def inputs(c, rng):
     x = {name: rng.standard_normal(shape) for name, shape in (("query", q), ("key", k), ("value", v))}
     if c.get("pse") is not None:
         shape = (pairs(c),) if c.pse == "packed" else c.pse
-        slopes = c.get("pse_type", 1) in (2, 3)
-        x["real_shift"] = np.abs(rng.standard_normal(shape)).astype(np.float32) if slopes else rng.standard_normal(shape)
+        x["real_shift"] = rng.standard_normal(shape)
+        if c.get("pse_type", 1) in (2, 3):  # slopes
+            x["real_shift"] = np.abs(x["real_shift"]).astype(np.float32)
     if c.get("drop"):
         keep = rng.random(pairs(c)) < c.keep_prob
         x["drop_mask"] = np.packbits(keep, bitorder="little")
@@ -119,8 +120,8 @@ def gradient(c, dout, *more, query, key, value, **x):
 
 
 def grads(c):
-    has_pse_gradient = c.get("pse") is not None and c.get("pse_type", 1) in (0, 1)
-    return ("query", "key", "value", *(("real_shift",) if has_pse_gradient else ()), *(("sink",) if c.get("sink") else ()))
+    more = ("real_shift",) if c.get("pse") is not None and c.get("pse_type", 1) in (0, 1) else ()
+    return ("query", "key", "value", *more, *(("sink",) if c.get("sink") else ()))
 
 
 def flash_op(fn, **more):

@@ -83,7 +83,7 @@ def visible_matmul(weights, rows, visible):
 
 
 class _Sequence:
-    """One batch element or one member of a packed batch: q [N, Sq, D], k [N, Skv, D], v [N, Skv, Dv], heads repeated."""
+    """One batch element or one member of a packed batch: q [N, Sq, D], k [Nkv, Skv, D], v [Nkv, Skv, Dv]."""
 
     def __init__(self, q, k, v, drop, bias, keep, o):
         self.q, self.k, self.v, self.keep, self.o = q, k, v, keep, o
@@ -152,8 +152,8 @@ class _Sequence:
 
 def _options(o):
     known = {"layout": "BSH", "head_num": None, "scale": 1.0, "mask": None, "sparse_mode": 0, "pre": NO_LIMIT,
-             "next": NO_LIMIT, "prefix": None, "q_lens": None, "kv_lens": None, "pse": None, "pse_type": 1, "q_start": 0,
-             "kv_start": 0, "keep": None, "keep_prob": 1.0, "softcap": 0.0, "sink": None}  # fmt: skip
+             "next": NO_LIMIT, "prefix": None, "q_lens": None, "kv_lens": None, "pse": None, "pse_type": 1,
+             "q_start": 0, "kv_start": 0, "keep": None, "keep_prob": 1.0, "softcap": 0.0, "sink": None}  # fmt: skip
     assert set(o) <= set(known), set(o) - set(known)
     return {**known, **o}
 
@@ -230,10 +230,7 @@ def gradient(dout, q, k, v, dlse=None, **options):
     dsink = None if sink is None else np.zeros_like(sink)
     grads, parts = None, []
     for b, s, (rows, cols), flat in _sequences(q, k, v, o):
-        if packed:
-            dy = dout[rows].swapaxes(0, 1)
-        else:
-            dy = heads_first(dout, layout, heads)[b]
+        dy = dout[rows].swapaxes(0, 1) if packed else heads_first(dout, layout, heads)[b]
         d = None if dlse is None else (dlse[rows].swapaxes(0, 1) if packed else dlse[b])
         dq, dk, dv, dbias, ds = s.gradient(dy, d)
         parts.append((rows, cols, dq, dk, dv))
