@@ -1,0 +1,307 @@
+# Copyright 2026 The ms_ops_transformer authors. SPDX-License-Identifier: Apache-2.0
+"""Builds and installs ms_ops_transformer. Metadata is in pyproject.toml; what is compiled how is here.
+
+    pip install .                       a wheel with every instruction level of this architecture
+    python setup.py build_native        compiles into the source tree only what changed, for this CPU's best level
+    python setup.py build_native --checked              also build/lib/libmst_checked.so, which the tests use
+    python setup.py build_native --cxx aarch64-linux-gnu-g++ --out DIR      libraries of another architecture
+"""
+
+import concurrent.futures
+import fcntl
+import os
+import pathlib
+import shlex
+import shutil
+import subprocess
+import sys
+import sysconfig
+import time
+
+from setuptools import Command, Extension, setup
+from setuptools.command.build_ext import build_ext
+
+ROOT = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(ROOT))
+
+from op_info.emit import cpu  # noqa: E402
+from op_info.registry import all_specs  # noqa: E402
+
+KERNELS = ROOT / "kernels"
+JOBS = 2  # compilers at once
+
+# MindSpore's wheels use the old string ABI, and attributes come as strings. A level's code must never be shared with
+# another level's: no unique symbols, and the linker script exports the entry points alone.
+FLAGS = (
+    "-std=c++17 -fPIC -fno-gnu-unique -fmax-errors=8 -Wall -Wextra -D_GLIBCXX_USE_CXX11_ABI=0 "
+    f"-I{KERNELS} -I{KERNELS}/twin -fno-math-errno -fno-trapping-math"
+)
+_AVX2 = "-mavx2 -mfma -mf16c"
+LEVELS = {
+    "x86_64": {
+        "avx2": f"-O3 {_AVX2}",
+        "avx512": f"-O3 {_AVX2} -mavx512f -mavx512bw -mavx512dq -mavx512vl -mprefer-vector-width=512",
+    },
+    "aarch64": {"neon": "-O3"},
+}
+CHECKED = {"x86_64": f"-O2 -g1 {_AVX2} -DMST_TWIN_CHECKED", "aarch64": "-O2 -g1 -DMST_TWIN_CHECKED"}
+
+
+class CompileError(Exception):
+    """A compiler or linker failed; its output is already printed."""
+
+
+class Builder:
+    """Compiles and links what is older than its sources."""
+
+    def __init__(self, cxx, build_dir, keep_going=False):
+        self.cxx = cxx
+        self.build_dir = pathlib.Path(build_dir).resolve()
+        self.keep_going = keep_going
+        self.failed = []
+        machine = subprocess.run([*shlex.split(cxx), "-dumpmachine"], capture_output=True, text=True, check=True).stdout
+        self.arch = machine.split("-")[0]
+        if self.arch not in LEVELS:
+            raise SystemExit(f"ms_ops_transformer needs x86_64 or aarch64, but {cxx} is for {self.arch}")
+        self.build_dir.mkdir(parents=True, exist_ok=True)
+        self._lock = open(self.build_dir / "lock", "w")  # noqa: SIM115  released when the process ends
+        fcntl.flock(self._lock, fcntl.LOCK_EX)
+
+    # ---- sources
+
+    def _generate(self, name, text):
+        path = self.build_dir / "gen" / name
+        path.parent.mkdir(exist_ok=True)
+        if not path.exists() or path.read_text() != text:
+            path.write_text(text)
+        return path
+
+    def runtime_sources(self):
+        """Everything that does not depend on the instruction level; per op its tiling and its description."""
+        common = [path for path in sorted((KERNELS / "common").glob("*.cpp")) if path.name != "native.cpp"]
+        groups = {"": common + sorted((KERNELS / "twin").glob("runtime*.cpp"))}
+        for spec in all_specs().values():
+            tiling = KERNELS / spec.family / spec.folder / f"{spec.folder}_tiling.cpp"
+            if self.keep_going and not tiling.exists():
+                continue
+            desc = self._generate(f"{spec.name}_desc.cpp", cpu.desc_text(spec))
+            groups.setdefault(spec.folder, [tiling]).append(desc)
+        return groups
+
+    def level_sources(self, checked=False):
+        """The twin's instruction code and one generated entry per op."""
+        twin = [path for path in sorted((KERNELS / "twin").glob("*.cpp")) if not path.name.startswith("runtime")]
+        if checked:
+            twin += sorted((KERNELS / "twin" / "checked").glob("*.cpp"))
+        groups = {"": twin}
+        for spec in all_specs().values():
+            kernel = KERNELS / spec.family / spec.folder / f"{spec.name}_kernel.h"
+            if self.keep_going and not kernel.exists():
+                continue
+            groups[spec.name] = [self._generate(f"{spec.name}_cpu.cpp", cpu.entry_text(spec))]
+        return groups
+
+    # ---- compiling
+
+    def _is_fresh(self, target, command):
+        """Whether the object was made by this command from files that are all older."""
+        note = target.with_suffix(".cmd")
+        depfile = target.with_suffix(".d")
+        if not (target.exists() and note.exists() and depfile.exists()) or note.read_text() != command:
+            return False
+        built = target.stat().st_mtime
+        names = depfile.read_text().replace("\\\n", " ").split(":", 1)[1].split()
+        return all(os.path.exists(name) and os.path.getmtime(name) <= built for name in names)
+
+    def _is_skipped(self, source):
+        """MS_OPS_BUILD_ONLY=rms_norm,swiglu compiles these ops alone; the others keep the objects they have."""
+        only = os.environ.get("MS_OPS_BUILD_ONLY")
+        return only and not any(source.name.startswith(name) for name in only.split(","))
+
+    def _compile(self, source, config, flags):
+        target = self.build_dir / "obj" / config / (source.stem + ".o")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        command = f"{self.cxx} {FLAGS} {flags} -MMD -MF {target.with_suffix('.d')} -c {source} -o {target}"
+        if self._is_fresh(target, command) or (target.exists() and self._is_skipped(source)):
+            return target
+        start = time.time()
+        done = subprocess.run(shlex.split(command), capture_output=True, text=True)
+        print(f"  {config:8} {source.name} {time.time() - start:.1f} s", flush=True)
+        if done.stderr:
+            print(done.stderr, file=sys.stderr, flush=True)
+        if done.returncode:
+            target.unlink(missing_ok=True)
+            return None
+        os.utime(target, (start, start))  # an edit during the compilation counts as newer
+        target.with_suffix(".cmd").write_text(command)
+        return target
+
+    def _compile_all(self, groups, config, flags):
+        """Objects by group; a group (an op) that does not compile is left out when keep_going is set."""
+        sources = [(group, source) for group, paths in groups.items() for source in paths]
+        with concurrent.futures.ThreadPoolExecutor(JOBS) as pool:
+            results = list(pool.map(lambda item: self._compile(item[1], config, flags), sources))
+        objects = {group: [] for group in groups}
+        for (group, source), result in zip(sources, results):
+            if result is not None:
+                objects[group].append(result)
+                continue
+            if not (self.keep_going and group):
+                raise CompileError(f"{source.name} does not compile for {config}")
+            self.failed.append(source.name)
+        return {group: paths for group, paths in objects.items() if len(paths) == len(groups[group])}
+
+    def _link(self, target, objects, flags, extra=()):
+        inputs = [path for paths in objects.values() for path in paths]
+        command = f"{self.cxx} -shared -o {target} {' '.join(map(str, inputs))} {flags}"
+        note = self.build_dir / "obj" / (target.name + ".cmd")
+        newest = max(path.stat().st_mtime for path in [*inputs, *extra])
+        fresh = target.exists() and note.exists() and note.read_text() == command and target.stat().st_mtime > newest
+        if fresh:
+            return
+        target.parent.mkdir(parents=True, exist_ok=True)
+        new = target.with_suffix(".new")  # a running process keeps the old file
+        done = subprocess.run(shlex.split(command.replace(f"-o {target} ", f"-o {new} ")), capture_output=True, text=True)
+        if done.returncode:
+            print(done.stderr, file=sys.stderr, flush=True)
+            raise CompileError(f"{target.name} does not link")
+        new.replace(target)
+        note.write_text(command)
+        print(f"  linked   {target.name}", flush=True)
+
+    # ---- libraries
+
+    def runtime(self, lib_dir):
+        """libmst_runtime.so."""
+        objects = self._compile_all(self.runtime_sources(), "runtime", "-O2")
+        flags = "-Wl,-soname,libmst_runtime.so -Wl,--no-undefined -pthread"
+        self._link(lib_dir / "libmst_runtime.so", objects, flags)
+
+    def level(self, lib_dir, level, runtime_dir=None):
+        """libmst_<level>.so; the level `checked` is the twin that enforces the device's rules."""
+        runtime_dir = runtime_dir or lib_dir
+        flags = CHECKED[self.arch] if level == "checked" else LEVELS[self.arch][level]
+        objects = self._compile_all(self.level_sources(level == "checked"), level, flags)
+        specs = [spec for spec in all_specs().values() if spec.name in objects]
+        names = "".join(f" {symbol};" for spec in specs for symbol in cpu.exported_symbols(spec))
+        script = self._generate(f"{level}.map", f"{{ {'global:' + names if names else ''} local: *; }};\n")
+        flags = f"-Wl,--version-script={script} -L{runtime_dir} -lmst_runtime"
+        flags += " -Wl,-rpath,$ORIGIN -Wl,--no-undefined -pthread"
+        self._link(lib_dir / f"libmst_{level}.so", objects, flags.replace("$", "\\$"), [script])
+
+    def native(self, package_dir):
+        """The Python module."""
+        import pybind11
+
+        suffix = sysconfig.get_config_var("EXT_SUFFIX")
+        includes = f"-isystem {pybind11.get_include()} -isystem {sysconfig.get_paths()['include']}"
+        groups = {"": [KERNELS / "common" / "native.cpp"]}
+        config = "py" + sysconfig.get_config_var("py_version_nodot")
+        objects = self._compile_all(groups, config, f"-O2 -fvisibility=hidden {includes}")
+        flags = f"-L{package_dir}/_lib -lmst_runtime -Wl,-rpath,$ORIGIN/_lib".replace("$", "\\$")
+        self._link(package_dir / f"_native{suffix}", objects, flags)
+
+    def package(self, package_dir, levels=None):
+        """Everything that a package directory holds."""
+        start = time.time()
+        print("ms_ops_transformer: compiling the kernels", flush=True)
+        self.runtime(package_dir / "_lib")
+        self.native(package_dir)
+        for level in levels or LEVELS[self.arch]:
+            self.level(package_dir / "_lib", level)
+        print(f"ms_ops_transformer: compiled in {time.time() - start:.0f} s", flush=True)
+
+
+def best_level():
+    """The level of this CPU."""
+    if os.uname().machine == "aarch64":
+        return "neon"
+    flags = pathlib.Path("/proc/cpuinfo").read_text()
+    return "avx512" if "avx512bw" in flags and "avx512dq" in flags and "avx512vl" in flags else "avx2"
+
+
+class build_native(Command):  # noqa: N801  the name of the command
+    """Compiles into the source tree what changed."""
+
+    description = "compile the kernels into the source tree"
+    user_options = [
+        ("levels=", None, "instruction levels, separated by commas; 'all'; default: the best of this CPU"),
+        ("checked", None, "also the checked library of the tests"),
+        ("keep-going", None, "leave out operators that do not compile"),
+        ("cxx=", None, "the compiler; another architecture needs --out"),
+        ("out=", None, "where to put the libraries of another architecture"),
+    ]
+    boolean_options = ["checked", "keep-going"]
+
+    def initialize_options(self):
+        self.levels = None
+        self.checked = False
+        self.keep_going = False
+        self.cxx = os.environ.get("CXX", "g++")
+        self.out = None
+
+    def finalize_options(self):
+        pass
+
+    def run(self):
+        build_dir = ROOT / "build" if self.out is None else pathlib.Path(self.out) / "build"
+        builder = Builder(self.cxx, build_dir, self.keep_going)
+        all_levels = self.levels == "all" or (self.levels is None and self.out is not None)
+        levels = list(LEVELS[builder.arch]) if all_levels else (self.levels or best_level()).split(",")
+        try:
+            if self.out is None:
+                package_dir = ROOT / "ms_ops_transformer"
+                builder.package(package_dir, levels)
+                runtime_dir, lib_dir = package_dir / "_lib", build_dir / "lib"
+            else:
+                runtime_dir = lib_dir = pathlib.Path(self.out).resolve()
+                builder.runtime(lib_dir)
+                for level in levels:
+                    builder.level(lib_dir, level)
+            if self.checked:
+                lib_dir.mkdir(exist_ok=True)
+                builder.level(lib_dir, "checked", runtime_dir)
+        except CompileError as error:
+            raise SystemExit(f"error: {error}") from None
+        if builder.failed:
+            raise SystemExit(f"error: left out, since it does not compile: {', '.join(builder.failed)}")
+
+
+class BuildExt(build_ext):
+    """pip install: every level, and the kernels' sources for an Ascend build."""
+
+    def run(self):
+        in_place = self.inplace or self.editable_mode
+        package_dir = (ROOT if in_place else pathlib.Path(self.build_lib).resolve()) / "ms_ops_transformer"
+        try:
+            Builder(os.environ.get("CXX", "g++"), ROOT / "build").package(package_dir)
+        except CompileError as error:
+            raise SystemExit(f"error: {error}") from None
+        if not in_place:
+            ignore = shutil.ignore_patterns("__pycache__")
+            shutil.copytree(KERNELS, package_dir / "kernels", ignore=ignore, dirs_exist_ok=True)
+
+    def get_outputs(self):
+        return []
+
+    def get_output_mapping(self):
+        return {}
+
+
+def packages():
+    """Import name -> folder: op_info is installed inside the package."""
+    found = {}
+    for top, name in (("ms_ops_transformer", "ms_ops_transformer"), ("op_info", "ms_ops_transformer.op_info")):
+        for path in sorted((ROOT / top).rglob("__init__.py")):
+            parts = path.parent.relative_to(ROOT / top).parts
+            found[".".join((name, *parts))] = str(path.parent.relative_to(ROOT))
+    return found
+
+
+if __name__ == "__main__":
+    setup(
+        packages=list(packages()),
+        package_dir=packages(),
+        ext_modules=[Extension("ms_ops_transformer._native", sources=[])],
+        cmdclass={"build_ext": BuildExt, "build_native": build_native},
+    )
