@@ -242,7 +242,8 @@ def _run_headers(specs, kernels_dir, directories, work_dir, show):
             )
             continue
         with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-            errors = list(pool.map(lambda spec: compile_entry(spec, tree, kernels_dir, work_dir), specs))
+            jobs = [pool.submit(compile_entry, spec, tree, kernels_dir, work_dir) for spec in specs]
+            errors = [job.result() for job in jobs]
         for spec, error in zip(specs, errors, strict=True):
             entries = spec.num_columns * max(1, len(spec.variants))
             show(f"  {spec.name:32} {entries:3} entries  {'FAIL' if error else 'ok'}")
