@@ -26,10 +26,16 @@ __aicore__ inline void WaitPipe() {
 }
 
 // `rows` pieces of `cols` elements, `gmPitch` elements apart in GM, to rows `pitch` elements apart in UB, and back.
-// `pitch` is a multiple of a block; what lies between the rows in UB is undefined afterwards.
+// `pitch` is a multiple of a block; what lies between the rows in UB is undefined afterwards. Rows that touch on both
+// sides are one piece.
 template <typename T>
 __aicore__ inline void CopyRowsIn(const AscendC::LocalTensor<T>& dst, const AscendC::GlobalTensor<T>& src, int64_t rows,
                                   int64_t cols, int64_t gmPitch, int64_t pitch) {
+  if (cols == gmPitch && cols == pitch) {
+    cols *= rows;
+    gmPitch = pitch = cols;
+    rows = 1;
+  }
   const int64_t usedBlocks = CeilDivOf(cols * sizeof(T), kUbBlockBytes);
   const AscendC::DataCopyExtParams copy(static_cast<uint16_t>(rows), static_cast<uint32_t>(cols * sizeof(T)),
                                         static_cast<uint32_t>((gmPitch - cols) * sizeof(T)),
@@ -40,6 +46,11 @@ __aicore__ inline void CopyRowsIn(const AscendC::LocalTensor<T>& dst, const Asce
 template <typename T>
 __aicore__ inline void CopyRowsOut(const AscendC::GlobalTensor<T>& dst, const AscendC::LocalTensor<T>& src,
                                    int64_t rows, int64_t cols, int64_t gmPitch, int64_t pitch) {
+  if (cols == gmPitch && cols == pitch) {
+    cols *= rows;
+    gmPitch = pitch = cols;
+    rows = 1;
+  }
   const int64_t usedBlocks = CeilDivOf(cols * sizeof(T), kUbBlockBytes);
   const AscendC::DataCopyExtParams copy(static_cast<uint16_t>(rows), static_cast<uint32_t>(cols * sizeof(T)),
                                         static_cast<uint32_t>(pitch * sizeof(T) / kUbBlockBytes - usedBlocks),
