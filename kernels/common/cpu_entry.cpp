@@ -1,6 +1,7 @@
 // Copyright 2026 The ms_ops_transformer authors. SPDX-License-Identifier: Apache-2.0
 #include "common/cpu_entry.h"
 
+#include <algorithm>
 #include <cstring>
 #include <stdexcept>
 #include <string>
@@ -106,8 +107,15 @@ std::vector<Shape> AotInferShape(const char* op, int* ndims, int64_t** shapes, A
     }
   }
   std::vector<Shape> outputs;
-  // An exception would lose its type here. A wrong shape is reported when the kernel is launched.
-  if (!args.Bind().ok() || !args.InferShapes(&outputs).ok()) outputs.assign(desc.outputs.size(), Shape{-2});
+  if (args.Bind().ok() && (!args.allDimsKnown() || desc.check(args).ok()) && args.InferShapes(&outputs).ok()) {
+    return outputs;
+  }
+  // An exception would lose its type here: Python's inference or the launch reports what is wrong. For a launch the
+  // outputs need known shapes; nothing is written to them.
+  const bool isKnown = std::all_of(args.inputs().begin(), args.inputs().end(), [](const TensorArg& input) {
+    return std::all_of(input.shape.begin(), input.shape.end(), [](int64_t dim) { return dim >= 0; });
+  });
+  outputs.assign(desc.outputs.size(), isKnown ? args.inputs()[0].shape : Shape{-2});
   return outputs;
 }
 

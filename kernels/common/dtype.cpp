@@ -8,7 +8,9 @@ namespace mst {
 namespace {
 
 // In the order of DType.
-constexpr const char* kNames[] = {"none", "float32", "float16", "bfloat16", "int8", "uint8", "int32", "int64", "bool", "another type"};
+constexpr const char* kNames[] = {"none",   "float32", "float16",   "bfloat16",   "int8",        "uint8",
+                                  "int32",  "int64",   "bool",      "float64",    "int16",       "uint16",
+                                  "uint32", "uint64",  "complex64", "complex128", "another type"};
 
 }  // namespace
 

@@ -17,15 +17,19 @@ enum class DType : int32_t {
   kInt32,
   kInt64,
   kBool,
-  kOther,  // any type that no operator takes
+  kFloat64,  // from here on: types that no operator takes, named in errors
+  kInt16,
+  kUint16,
+  kUint32,
+  kUint64,
+  kComplex64,
+  kComplex128,
+  kOther,
 };
 
-// Bytes of one element; 0 for kNone and kOther.
+// Bytes of one element; 0 for a type that no operator takes.
 constexpr int64_t SizeOf(DType dtype) {
   switch (dtype) {
-    case DType::kNone:
-    case DType::kOther:
-      return 0;
     case DType::kInt8:
     case DType::kUint8:
     case DType::kBool:
@@ -38,8 +42,9 @@ constexpr int64_t SizeOf(DType dtype) {
       return 4;
     case DType::kInt64:
       return 8;
+    default:
+      return 0;
   }
-  return 0;
 }
 
 // "float32", ... as MindSpore spells it, and back; "none" gives kNone and an unknown name kOther.

@@ -230,8 +230,7 @@ py::dict PlatformDict(const Platform& platform) {
 std::vector<std::string> Levels() {
 #if defined(__x86_64__)
   std::vector<std::string> levels;
-  const bool avx2 =
-      __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
+  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
   if (avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) {
     levels.push_back("avx512");

@@ -124,7 +124,7 @@ class OpArgs {
   const OpDesc& desc_;
   std::vector<TensorArg> inputs_;
   std::vector<TensorArg> outputs_;
-  std::vector<AttrValue> attrs_;                             // in the order of desc_.attrs
+  std::vector<AttrValue> attrs_;                            // in the order of desc_.attrs
   std::vector<std::pair<std::string_view, int64_t>> dims_;  // symbols bound so far
   Shape leading_;
   bool leadingBound_ = false;

@@ -1,0 +1,50 @@
+# Copyright 2026 The ms_ops_transformer authors. SPDX-License-Identifier: Apache-2.0
+"""Fused transformer operators for MindSpore: `ops` holds functions, `nn` Cells, `models` decoders built of them."""
+
+import importlib
+import pathlib
+import sys
+
+__version__ = "0.1.0"
+__all__ = ["models", "nn", "ops", "op_info", "show_config"]
+
+_HERE = pathlib.Path(__file__).resolve().parent
+
+
+def _extend_path():
+    """Finds the parts of the package that are elsewhere when it is used from its source tree."""
+    if not (_HERE / "op_info").is_dir():
+        __path__.append(str(_HERE.parent))  # op_info/ is beside the package there
+    if not list(_HERE.glob("_native*.so")):  # not compiled in place: take an installed build
+        for entry in sys.path:
+            installed = pathlib.Path(entry or ".").resolve() / "ms_ops_transformer"
+            if installed != _HERE and list(installed.glob("_native*.so")):
+                __path__.append(str(installed))
+                break
+
+
+_extend_path()
+
+
+def __getattr__(name):
+    # MindSpore is imported by the first use of ops, nn or models, not before.
+    if name in ("models", "nn", "ops", "op_info", "_native"):
+        return importlib.import_module(f".{name}", __name__)
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+
+
+def __dir__():
+    return sorted(set(globals()) | set(__all__))
+
+
+def show_config():
+    """Prints which build runs here: version, instruction level, threads, operators and their targets."""
+    from . import _level, _native
+    from .op_info.registry import all_specs
+
+    print(f"ms_ops_transformer {__version__}")
+    print(f"CPU level  {_level.level()} of {', '.join(_native.levels())} ({_level.library()})")
+    print(f"threads    {_native.num_threads()}")
+    built = _native.ops()
+    for name, spec in all_specs().items():
+        print(f"  {name:32} {', '.join(spec.targets)}{'' if name in built else ' (not built)'}")

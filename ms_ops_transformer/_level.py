@@ -1,0 +1,32 @@
+# Copyright 2026 The ms_ops_transformer authors. SPDX-License-Identifier: Apache-2.0
+"""Which of the libraries of this package fits this CPU."""
+
+import functools
+import os
+import pathlib
+
+from . import _native
+
+
+@functools.lru_cache(None)
+def level():
+    """The instruction level that runs: the best built one, or MS_OPS_CPU_LEVEL."""
+    supported = _native.levels()
+    if not supported:
+        raise ImportError("ms_ops_transformer needs a CPU with AVX2, FMA and F16C.")
+    wanted = os.environ.get("MS_OPS_CPU_LEVEL")
+    if wanted and wanted not in supported:
+        raise ImportError(f"MS_OPS_CPU_LEVEL must be one of {', '.join(supported)}, but got {wanted}.")
+    for name in [wanted] if wanted else supported:
+        if _path(name).exists():
+            return name
+    raise ImportError(f"{_path(wanted or supported[-1])} is missing: build it with 'python setup.py build_native'.")
+
+
+def library():
+    """The path of that level's library."""
+    return str(_path(level()))
+
+
+def _path(name):
+    return pathlib.Path(_native.__file__).resolve().parent / "_lib" / f"libmst_{name}.so"

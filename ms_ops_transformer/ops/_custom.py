@@ -1,0 +1,112 @@
+# Copyright 2026 The ms_ops_transformer authors. SPDX-License-Identifier: Apache-2.0
+"""From specs to MindSpore primitives: the only file that registers with MindSpore."""
+
+import functools
+
+import mindspore as ms
+from mindspore import ops
+from mindspore.ops import CustomRegOp, DataType
+
+from .. import _level, _native
+from ..op_info import registry
+from . import _check
+
+_DTYPE_NAMES = {
+    ms.float32: "float32",
+    ms.float16: "float16",
+    ms.bfloat16: "bfloat16",
+    ms.int8: "int8",
+    ms.uint8: "uint8",
+    ms.int32: "int32",
+    ms.int64: "int64",
+    ms.bool_: "bool",
+}
+_MS_DTYPES = {name: dtype for dtype, name in _DTYPE_NAMES.items()}
+_BPROPS = {}
+
+
+def bprop_of(name):
+    """Decorator: the function makes the bprop of an operator from its attributes.
+
+    It is called once per set of attributes with a dict of all of them and, under "absent", the names of the optional
+    inputs that are None. The bprop must be a `def` with parameters (*inputs, out, dout) that returns one gradient per
+    input, None for an input that is None.
+    """
+
+    def register(factory):
+        _BPROPS[name] = factory
+        return factory
+
+    return register
+
+
+@functools.lru_cache(None)
+def primitive(name, absent=(), **attrs):
+    """The primitive of an operator with these attributes; `absent` names the optional inputs that will be None."""
+    spec = registry.get(name)
+    values = _check.attributes(spec, attrs)
+    _check_build(spec)
+    if ms.get_context("device_target") != "CPU":
+        raise RuntimeError(f"For '{spec.class_name}', the device target must be CPU in this version.")
+    factory = _BPROPS.get(name)
+    bprop = factory({**values, "absent": absent}) if factory else None
+    return _Primitive(spec, values, absent, bprop)
+
+
+def _check_build(spec):
+    if spec.name not in _native.ops():
+        raise RuntimeError(f"'{spec.name}' is not in the native library: run 'python setup.py build_native'.")
+    if _native.digest(spec.name) != spec.digest:
+        raise RuntimeError(f"op_info of '{spec.name}' has changed: run 'python setup.py build_native'.")
+
+
+def _reg_info(spec, attrs):
+    reg = CustomRegOp(spec.class_name)
+    for i, tensor in enumerate(spec.inputs):
+        reg.input(i, tensor.name)
+    for i, tensor in enumerate(spec.outputs):
+        reg.output(i, tensor.name)
+    reg.dtype_format(*[DataType.None_None] * (len(spec.inputs) + len(spec.outputs)))  # dtypes are checked natively
+    for name, value in attrs.items():
+        reg.attr(name, "required", "all", value=value)
+    return reg.target("CPU").get_op_info()
+
+
+class _Primitive(ops.Custom):
+    """An aot operator whose inference is the native one.
+
+    Python infers whatever is known when a graph is built or a call is made, and so raises TypeError and ValueError.
+    Because out_shape is None, MindSpore asks <Op>InferShape of the library again when dims become known at run time.
+    """
+
+    def __init__(self, spec, attrs, absent, bprop):
+        self._spec = spec
+        self._absent = absent
+        self._native = _native.Op(spec.name, attrs)
+        reg_info = _reg_info(spec, {**attrs, "absent": ",".join(absent)})
+        super().__init__(f"{_level.library()}:{spec.class_name}", None, _unused, "aot", bprop, reg_info)
+        if spec.mutable:
+            self.add_prim_attr("side_effect_mem", True)
+
+    def __infer__(self, *args):
+        dtypes = [_dtype_name(arg["dtype"]) for arg in args]
+        outputs = self._native.infer([arg["shape"] for arg in args], dtypes)
+        for tensor, dtype in zip(self._spec.inputs, dtypes):
+            if (dtype is None) != (tensor.name in self._absent):
+                raise ValueError(f"'{tensor.name}' of '{self._spec.name}' must be in `absent` exactly if it is None")
+        if len(outputs) == 1:
+            shape, dtype = outputs[0]
+            return {"shape": shape, "dtype": _MS_DTYPES[dtype], "value": None}
+        shapes = tuple(shape for shape, _ in outputs)
+        return {"shape": shapes, "dtype": tuple(_MS_DTYPES[dtype] for _, dtype in outputs), "value": None}
+
+
+def _unused(*_):
+    """Stands for out_dtype, which __infer__ gives."""
+
+
+def _dtype_name(dtype):
+    if dtype is None:
+        return None
+    element = dtype.element_type() if hasattr(dtype, "element_type") else dtype
+    return _DTYPE_NAMES.get(element) or str(element).lower()
