@@ -74,6 +74,8 @@ Status RmsNormProblemOf(const OpArgs& args, RmsNormProblem* problem) {
 }
 
 Status RmsNormInferShape(const OpArgs& args, std::vector<Shape>* outputs) {
+  int64_t rows, D;
+  MST_RETURN_IF_ERROR(SplitShape(args, &rows, &D));
   const Shape& x = args.Input("x").shape;
   const Shape& gamma = args.Input("gamma").shape;
   Shape rstd = x;
