@@ -100,17 +100,21 @@ def _batches(settings, tokens, position=0):
 
 
 class _Interrupt:
-    """The first Ctrl-C asks for the end of the current step, the second one ends at once."""
+    """The first Ctrl-C asks for the end of the current step, the second one ends at once.
+
+    MindSpore turns a SIGINT that arrives inside one of its calls into a SIGTERM, so both are handled.
+    """
 
     def __init__(self):
         self.asked = False
 
     def __enter__(self):
-        self.previous = signal.signal(signal.SIGINT, self._handle)
+        self.previous = {number: signal.signal(number, self._handle) for number in (signal.SIGINT, signal.SIGTERM)}
         return self
 
     def __exit__(self, *_):
-        signal.signal(signal.SIGINT, self.previous)
+        for number, handler in self.previous.items():
+            signal.signal(number, handler)
 
     def _handle(self, *_):
         if self.asked:
@@ -214,8 +218,13 @@ def compare(args, settings, folder):
     print(table(result, settings.model.compute_dtype == "float32"), flush=True)
 
 
+def _interrupt(*_):
+    raise KeyboardInterrupt
+
+
 def main(argv=None):
     args = parse(argv)
+    signal.signal(signal.SIGTERM, _interrupt)
     sys.path.insert(0, _HERE)
     sys.path.insert(1, os.path.dirname(_HERE))
     try:
