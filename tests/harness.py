@@ -46,9 +46,9 @@ _COUNT = itertools.count()
 class Case:
     """One named set of sizes and options; `c.T` reads one, `c.get("eps", 1e-6)` one that may be left out."""
 
-    def __init__(self, name, dtypes, graph, zeros, ulps, values):
+    def __init__(self, name, dtypes, graph, zeros, ulps, at_least, values):
         self.name, self.dtypes, self.graph = name, dtypes, graph
-        self.zeros, self.ulps, self.values = zeros, ulps, values
+        self.zeros, self.ulps, self.at_least, self.values = zeros, ulps, at_least, values
 
     def __getattr__(self, key):
         if key in self.__dict__.get("values", {}):
@@ -62,11 +62,12 @@ class Case:
         return f"case({self.name}: {self.values})"
 
 
-def case(name, *, dtypes=DTYPES, graph="one", zeros=False, ulps=2, why="", **values):
+def case(name, *, dtypes=DTYPES, graph="one", zeros=False, ulps=2, at_least=0.0, why="", **values):
     """graph="all": graph mode in every dtype, not one; zeros=True: most of an output is expected to be zero;
-    a looser limit (ulps) needs a reason (why)."""
+    at_least: the ulp is that of a number of at least this size, for results that cancel to zero; a limit of more than
+    2 ulps needs a reason (why)."""
     assert ulps == 2 or why, f"case '{name}': a looser limit states its reason"
-    return Case(name, tuple(dtypes), graph, zeros, ulps, values)
+    return Case(name, tuple(dtypes), graph, zeros, ulps, at_least, values)
 
 
 class Rounded(np.ndarray):
@@ -150,7 +151,7 @@ def compare(name, out, ref, naive, dtype, c, exact=False):
     both = finite & np.isfinite(naive)
     naive_error = np.abs(naive - ref)[both].max() if both.any() else 0.0
     error = np.where(finite, np.abs(np.where(finite, out, 0) - np.where(finite, ref, 0)), 0)
-    limit = 2 * naive_error + c.ulps * ulp(np.abs(ref[finite]).max(), dtype)
+    limit = 2 * naive_error + c.ulps * ulp(max(np.abs(ref[finite]).max(), c.at_least), dtype)
     at = np.unravel_index(error.argmax(), error.shape)
     assert error[at] <= limit, (
         f"{name}: error {error[at]:.3e} > {limit:.3e} at {at}: {out[at]:.8g}, expected {ref[at]:.8g}"
