@@ -11,6 +11,7 @@ MAX_BYTES = 200 * 1024
 
 
 def problems(path):
+    """The complaints about one file."""
     data = path.read_bytes()
     if len(data) > MAX_BYTES:
         yield f"{path}: {len(data)} bytes, more than {MAX_BYTES}"

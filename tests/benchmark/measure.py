@@ -1,0 +1,268 @@
+# Copyright 2026 The ms_ops_transformer authors. SPDX-License-Identifier: Apache-2.0
+"""Times one case in all its forms, alternating, since no two minutes of a machine are alike; and its peak memory."""
+
+import importlib.util
+import statistics
+import sys
+import time
+import zlib
+from pathlib import Path
+
+import numpy as np
+
+TESTS = Path(__file__).parents[1]
+sys.path.insert(0, str(TESTS))
+
+import harness  # noqa: E402
+from forms import FORMS  # noqa: E402
+
+
+def test_module(name):
+    """The test module of an operator: its OP, CASES and PERF_CASES."""
+    from ms_ops_transformer.op_info import registry
+
+    path = TESTS / registry.get(name).family / f"test_{name}.py"
+    sys.path.insert(0, str(path.parent))
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module, path
+
+
+class Bench:
+    """One case in one dtype: inputs, and a function per form and pass that runs it once."""
+
+    def __init__(self, name, module, c, dtype, threads):
+        self.name, self.op, self.case, self.dtype, self.threads = name, module.OP, c, dtype, threads
+        self.forms = FORMS[name]
+        rng = np.random.default_rng(zlib.crc32(f"{name} {c.name}".encode()))
+        store = harness.NUMPY[dtype]
+        made = {k: v for k, v in self.op.make(c, rng).items() if v is not None}
+        self.inputs = {k: v.astype(store) if v.dtype == np.float64 else v for k, v in made.items()}
+        c.values["sizes"] = {k: v.shape for k, v in self.inputs.items()}
+        self.grads = [g for g in self.op.grads(c) if g in self.inputs]
+        self.work = self.forms.work(c)
+
+    def amount(self, which):
+        """Floating-point operations or bytes of a pass; None for one that does not exist."""
+        parts = ("forward", "backward") if which == "both" else (which,)
+        if "backward" in parts and not self.grads:
+            return None
+        scale = np.dtype(harness.NUMPY[self.dtype]).itemsize if self.work["unit"] == "elements" else 1
+        return scale * sum(self.work[part] for part in parts)
+
+    def closures(self, which):
+        """{form: function that runs the pass once and waits for it}"""
+        found = {
+            "ours": self.kernel()
+            if which == "backward"
+            else self._mindspore(self.op.fn, self.op.call(self.case), which)
+        }
+        composed = self.forms.composed(self.case) if self.dtype in self.forms.composed_dtypes else None
+        if composed is not None and which != "backward":
+            found["composed"] = self._mindspore(composed, {}, which)
+        torch_form = self.forms.torch(self.case) if self.dtype in self.forms.torch_dtypes else None
+        if torch_form is not None:
+            found["torch"] = self._torch(torch_form, which)
+        return found
+
+    def _mindspore(self, fn, constants, which):
+        import mindspore as ms
+
+        ms.set_context(mode=ms.GRAPH_MODE)
+        cell = _cell(fn, self.inputs, self.grads, constants, len(self.op.names(self.case)) > 1)
+        tensors = [harness.to_tensor(self.inputs[name]) for name in cell.order]
+        if which == "forward":
+            return lambda: cell(*tensors).asnumpy()
+        dout = harness.to_tensor(np.ones(cell(*tensors).shape, np.float32)).astype(getattr(ms, self.dtype))
+        gradient = _gradient(cell)
+        return lambda: gradient(dout, *tensors)[0].asnumpy()
+
+    def _torch(self, fn, which):
+        import torch
+
+        torch.set_num_threads(self.threads)
+        tensors = {k: _torch_tensor(v).requires_grad_(k in self.grads) for k, v in self.inputs.items()}
+        leaves = [tensors[name] for name in self.grads]
+        if which == "forward":
+
+            def run():
+                with torch.no_grad():
+                    return fn(**tensors)
+
+            return run
+        dout = torch.ones_like(fn(**tensors))
+        if which == "both":
+            return lambda: torch.autograd.grad(fn(**tensors), leaves, dout)
+        out = fn(**tensors)
+        return lambda: torch.autograd.grad(out, leaves, dout, retain_graph=True)
+
+    def kernel(self, which="backward"):
+        """The kernel of a pass alone, without MindSpore: the arguments are recorded once and launched again."""
+        calls = self.record()
+        return next(call for op, call in calls.items() if op.endswith("_grad") == (which == "backward"))
+
+    def record(self, around=lambda launch: launch()):
+        """{operator: function that launches it again}; `around` runs each first launch."""
+        calls = {}
+
+        def run(op, inputs, **attrs):
+            launch, outputs = _launch(op, inputs, attrs)
+            around(launch)
+            calls[op] = launch
+            return outputs
+
+        rng = np.random.default_rng(0)
+        ones = {"d" + n: None for n in self.op.douts}
+        for name in ones:
+            shape = self._output_shape(name[1:])
+            ones[name] = rng.standard_normal(shape).astype(harness.NUMPY[self.dtype])
+        self.op.launch(self.case, run, **self.inputs, **ones)
+        return calls
+
+    def _output_shape(self, name):
+        from ms_ops_transformer import _native
+        from ms_ops_transformer.op_info import registry
+
+        shapes = {}
+
+        class Found(Exception):
+            pass
+
+        def run(op, inputs, **attrs):
+            spec = registry.get(op)
+            inputs, attrs = _complete(spec, inputs, attrs)
+            shapes.update(zip(self.op.names(self.case), (s for s, _ in _native.infer(op, inputs, attrs)), strict=False))
+            raise Found
+
+        try:
+            self.op.launch(self.case, run, **self.inputs, **{"d" + n: None for n in self.op.douts})
+        except Found:
+            pass
+        return shapes[name]
+
+
+def _complete(spec, inputs, attrs):
+    """Inputs in the order of the spec with None for what is missing, attributes with their defaults."""
+    if isinstance(inputs, dict):
+        inputs = [inputs.get(t.name) for t in spec.inputs]
+    inputs = [*inputs, *[None] * (len(spec.inputs) - len(inputs))]
+    return inputs, {**{a.name: a.default for a in spec.attrs}, **attrs}
+
+
+def _launch(op, inputs, attrs):
+    import ml_dtypes
+
+    from ms_ops_transformer import _level, _native
+    from ms_ops_transformer.op_info import registry
+
+    inputs, attrs = _complete(registry.get(op), inputs, attrs)
+    dtypes = {"bfloat16": ml_dtypes.bfloat16}
+    outputs = tuple(np.ones(shape, dtypes.get(dtype, dtype)) for shape, dtype in _native.infer(op, inputs, attrs))
+    library = _level.library()
+    return lambda: _native.launch(library, op, inputs, attrs, list(outputs), "cpu"), outputs
+
+
+def _cell(fn, inputs, grads, constants, many):
+    """A Cell that calls fn with the tensors that have a gradient as its inputs and the others as constants.
+
+    The text is written out because graph mode cannot bind keyword arguments from a dict.
+    """
+    fixed = [name for name in inputs if grads and name not in grads]
+    order = [name for name in inputs if name not in fixed]
+    parts = [f"{n}={n}" for n in order] + [f"{n}=self.fixed_{n}" for n in fixed]
+    parts += [f"{k}={v!r}" for k, v in constants.items()]
+    text = f"def construct(self, {', '.join(order)}):\n    outs = self.fn({', '.join(parts)})\n"
+    text += f"    return outs{'[0]' if many else ''}\n"
+    space = _run_text(text)
+    from mindspore import nn
+
+    cell = type("Form", (nn.Cell,), {"construct": space["construct"], "__module__": __name__})()
+    cell.fn, cell.order = fn, order
+    for name in fixed:
+        setattr(cell, "fixed_" + name, harness.to_tensor(inputs[name]))
+    return cell
+
+
+def _run_text(text):
+    path = f"{harness._SOURCES.name}/bench{next(harness._COUNT)}.py"
+    Path(path).write_text(text)
+    space = {"__name__": __name__}
+    exec(compile(text, path, "exec"), space)  # noqa: S102
+    return space
+
+
+def _gradient(cell):
+    from mindspore import nn, ops
+
+    class Gradient(nn.Cell):
+        def __init__(self):
+            super().__init__()
+            self.cell = cell
+            self.grad = ops.GradOperation(get_all=True, sens_param=True)
+
+        def construct(self, dout, *args):
+            return self.grad(self.cell)(*args, dout)
+
+    return Gradient()
+
+
+def _torch_tensor(x):
+    import ml_dtypes
+    import torch
+
+    if x.dtype == ml_dtypes.bfloat16:
+        return torch.from_numpy(x.astype(np.float32)).to(torch.bfloat16)
+    return torch.from_numpy(np.ascontiguousarray(x))
+
+
+def alternate(closures, budget, rounds=(3, 25)):
+    """{form: [seconds]}: every form once per round, in turn, after one untimed call of each."""
+    spent = 0.0
+    for run in closures.values():
+        run()
+        begin = time.perf_counter()
+        run()
+        spent += time.perf_counter() - begin
+    count = int(min(rounds[1], max(rounds[0], budget / spent)))
+    times = {name: [] for name in closures}
+    for _ in range(count):
+        for name, run in closures.items():
+            begin = time.perf_counter()
+            run()
+            times[name].append(time.perf_counter() - begin)
+    return times
+
+
+def summary(times):
+    """Median and best of each form."""
+    return {name: {"median": statistics.median(t), "best": min(t), "rounds": len(t)} for name, t in times.items()}
+
+
+# ---------------------------------------------------------------------------------------------- memory
+def _status(key):
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith(key + ":"):
+            return int(line.split()[1]) * 1024
+    raise KeyError(key)
+
+
+def peak_of(run):
+    """Bytes by which the process grew at most while `run` ran."""
+    Path("/proc/self/clear_refs").write_text("5")  # VmHWM starts again
+    before = _status("VmRSS")
+    run()
+    return max(0, _status("VmHWM") - before)
+
+
+def kernel_memory(bench):
+    """{"forward": bytes, "backward": bytes} beyond inputs and outputs, in a process that ran nothing else."""
+    found = []
+    bench.record(around=lambda launch: found.append(peak_of(launch)))
+    return dict(zip(("forward", "backward"), found, strict=False))
+
+
+def form_memory(bench, form, which):
+    """Bytes of one pass of a form as a user runs it first: outputs and compilation included."""
+    run = bench.closures(which, only=form).get(form)
+    return None if run is None else peak_of(run)
