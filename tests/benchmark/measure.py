@@ -1,6 +1,7 @@
 # Copyright 2026 The ms_ops_transformer authors. SPDX-License-Identifier: Apache-2.0
 """Times one case in all its forms, alternating, since no two minutes of a machine are alike; and its peak memory."""
 
+import contextlib
 import importlib.util
 import statistics
 import sys
@@ -107,39 +108,33 @@ class Bench:
         calls = {}
 
         def run(op, inputs, **attrs):
-            launch, outputs = _launch(op, inputs, attrs)
-            around(launch)
-            calls[op] = launch
+            calls[op], outputs = _launch(op, inputs, attrs)
+            around(calls[op])
             return outputs
 
-        rng = np.random.default_rng(0)
-        ones = {"d" + n: None for n in self.op.douts}
-        for name in ones:
-            shape = self._output_shape(name[1:])
-            ones[name] = rng.standard_normal(shape).astype(harness.NUMPY[self.dtype])
-        self.op.launch(self.case, run, **self.inputs, **ones)
+        douts = {
+            "d" + name: np.ones(shape, harness.NUMPY[self.dtype])
+            for name, shape in self._output_shapes().items()
+            if name in self.op.douts
+        }
+        self.op.launch(self.case, run, **self.inputs, **douts)
         return calls
 
-    def _output_shape(self, name):
-        from ms_ops_transformer import _native
-        from ms_ops_transformer.op_info import registry
-
-        shapes = {}
-
-        class Found(Exception):
-            pass
+    def _output_shapes(self):
+        """{output: shape}, by letting the operator's `launch` come as far as its first kernel."""
+        found = []
 
         def run(op, inputs, **attrs):
-            spec = registry.get(op)
-            inputs, attrs = _complete(spec, inputs, attrs)
-            shapes.update(zip(self.op.names(self.case), (s for s, _ in _native.infer(op, inputs, attrs)), strict=False))
-            raise Found
+            found.extend(shape for shape, _ in _infer(op, inputs, attrs))
+            raise _ShapesKnownError
 
-        try:
-            self.op.launch(self.case, run, **self.inputs, **{"d" + n: None for n in self.op.douts})
-        except Found:
-            pass
-        return shapes[name]
+        with contextlib.suppress(_ShapesKnownError):
+            self.op.launch(self.case, run, **self.inputs)
+        return dict(zip(self.op.names(self.case), found, strict=False))
+
+
+class _ShapesKnownError(Exception):
+    pass
 
 
 def _complete(spec, inputs, attrs):
@@ -150,15 +145,23 @@ def _complete(spec, inputs, attrs):
     return inputs, {**{a.name: a.default for a in spec.attrs}, **attrs}
 
 
+def _infer(op, inputs, attrs):
+    from ms_ops_transformer import _native
+    from ms_ops_transformer.op_info import registry
+
+    return _native.infer(op, *_complete(registry.get(op), inputs, attrs))
+
+
 def _launch(op, inputs, attrs):
+    """(function that launches the kernel, its outputs)"""
     import ml_dtypes
 
     from ms_ops_transformer import _level, _native
     from ms_ops_transformer.op_info import registry
 
-    inputs, attrs = _complete(registry.get(op), inputs, attrs)
     dtypes = {"bfloat16": ml_dtypes.bfloat16}
-    outputs = tuple(np.ones(shape, dtypes.get(dtype, dtype)) for shape, dtype in _native.infer(op, inputs, attrs))
+    outputs = tuple(np.ones(shape, dtypes.get(dtype, dtype)) for shape, dtype in _infer(op, inputs, attrs))
+    inputs, attrs = _complete(registry.get(op), inputs, attrs)
     library = _level.library()
     return lambda: _native.launch(library, op, inputs, attrs, list(outputs), "cpu"), outputs
 
