@@ -1,10 +1,10 @@
 # Copyright 2026 The ms_ops_transformer authors. SPDX-License-Identifier: Apache-2.0
 """Builds and installs ms_ops_transformer. Metadata is in pyproject.toml; what is compiled how is here.
 
-    pip install .                       a wheel with every instruction level of this architecture
-    python setup.py build_native        compiles into the source tree only what changed, for this CPU's best level
-    python setup.py build_native --checked              also build/lib/libmst_checked.so, which the tests use
-    python setup.py build_native --cxx aarch64-linux-gnu-g++ --out DIR      libraries of another architecture
+pip install .                       a wheel with every instruction level of this architecture
+python setup.py build_native        compiles into the source tree only what changed, for this CPU's best level
+python setup.py build_native --checked              also build/lib/libmst_checked.so, which the tests use
+python setup.py build_native --cxx aarch64-linux-gnu-g++ --out DIR      libraries of another architecture
 """
 
 import concurrent.futures
@@ -169,7 +169,9 @@ class Builder:
             return
         target.parent.mkdir(parents=True, exist_ok=True)
         new = target.with_suffix(".new")  # a running process keeps the old file
-        done = subprocess.run(shlex.split(command.replace(f"-o {target} ", f"-o {new} ")), capture_output=True, text=True)
+        done = subprocess.run(
+            shlex.split(command.replace(f"-o {target} ", f"-o {new} ")), capture_output=True, text=True
+        )
         if done.returncode:
             print(done.stderr, file=sys.stderr, flush=True)
             raise CompileError(f"{target.name} does not link")
@@ -191,8 +193,8 @@ class Builder:
         flags = CHECKED[self.arch] if level == "checked" else LEVELS[self.arch][level]
         objects = self._compile_all(self.level_sources(level == "checked"), level, flags)
         specs = [spec for spec in all_specs().values() if spec.name in objects]
-        names = "".join(f" {symbol};" for spec in specs for symbol in cpu.exported_symbols(spec))
-        script = self._generate(f"{level}.map", f"{{ {'global:' + names if names else ''} local: *; }};\n")
+        names = " ".join(f"{symbol};" for spec in specs for symbol in cpu.exported_symbols(spec))
+        script = self._generate(f"{level}.map", f"{{ global: {cpu.LAUNCH_BEGIN}; {names} local: *; }};\n")
         flags = f"-Wl,--version-script={script} -L{runtime_dir} -lmst_runtime"
         flags += " -Wl,-rpath,$ORIGIN -Wl,--no-undefined -pthread"
         self._link(lib_dir / f"libmst_{level}.so", objects, flags.replace("$", "\\$"), [script])

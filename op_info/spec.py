@@ -138,7 +138,7 @@ def _check_dtypes(spec):
                 raise SpecError(f"unknown dtype '{dtype}' of symbol '{symbol}'")
         if not any(tensor.dtype == symbol for tensor in spec.inputs):
             raise SpecError(f"no input has the dtype symbol '{symbol}'")
-    columns = list(zip(*spec.dtypes.values(), strict=True))
+    columns = list(zip(*spec.dtypes.values()))
     if len(set(columns)) != len(columns):
         raise SpecError("a combination of dtypes is listed twice")
     for tensor in spec.inputs + spec.outputs:
@@ -166,7 +166,9 @@ def _check_dims(spec):
         for factors in dim_tokens(tensor.dims):
             _check_token(tensor, factors)
             if len(factors) > 1 and not all(f in bound or f.isdigit() for f in factors):
-                raise SpecError(f"the product {'*'.join(factors)} of '{tensor.name}' must be of symbols bound before it")
+                raise SpecError(
+                    f"the product {'*'.join(factors)} of '{tensor.name}' must be of symbols bound before it"
+                )
             bound.update(factors)
     always = {attr.name for attr in spec.attrs if attr.type is int}
     for tensor in spec.inputs:
@@ -179,7 +181,9 @@ def _check_dims(spec):
             _check_token(tensor, factors)
             for factor in factors:
                 if spec.infer is None and not factor.isdigit() and factor not in always:
-                    raise SpecError(f"dim {factor} of output '{tensor.name}' is not bound by an input that is always there")
+                    raise SpecError(
+                        f"dim {factor} of output '{tensor.name}' is not bound by an input that is always there"
+                    )
 
 
 def _check_token(tensor, factors):

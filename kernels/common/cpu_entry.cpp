@@ -60,9 +60,24 @@ void RunCore(void* context, int /*core*/) {
   call.kernel(call.column, call.gm, call.workspace, call.tiling);
 }
 
+std::vector<GmBuffer> BuffersOf(const OpArgs& args, void* workspace, int64_t workspaceBytes) {
+  std::vector<GmBuffer> buffers;
+  const auto add = [&](const std::vector<TensorDesc>& descs, const std::vector<TensorArg>& tensors) {
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      int64_t bytes = SizeOf(tensors[i].dtype);
+      for (const int64_t dim : tensors[i].shape) bytes *= dim;
+      if (tensors[i].data != nullptr) buffers.push_back({descs[i].name, tensors[i].data, bytes});
+    }
+  };
+  add(args.desc().inputs, args.inputs());
+  add(args.desc().outputs, args.outputs());
+  if (workspaceBytes > 0) buffers.push_back({"workspace", workspace, workspaceBytes});
+  return buffers;
+}
+
 }  // namespace
 
-Status RunOp(OpArgs* args, const Platform& platform, KernelFn kernel) {
+Status RunOp(OpArgs* args, const Platform& platform, KernelFn kernel, LaunchBeginFn begin) {
   const OpDesc& desc = args->desc();
   MST_RETURN_IF_ERROR(args->Bind());
   std::vector<int64_t> tilingData((desc.tilingBytes + sizeof(int64_t) - 1) / sizeof(int64_t));
@@ -76,6 +91,10 @@ Status RunOp(OpArgs* args, const Platform& platform, KernelFn kernel) {
   for (const TensorArg& tensor : args->inputs()) gm.push_back(tensor.data);
   for (const TensorArg& tensor : args->outputs()) gm.push_back(tensor.data);
   const Scratch workspace(head->workspaceBytes);
+  if (begin != nullptr) {
+    const std::vector<GmBuffer> buffers = BuffersOf(*args, workspace.data(), head->workspaceBytes);
+    begin(buffers.data(), static_cast<int>(buffers.size()));
+  }
   Call call{kernel, args->column(), gm.data(), workspace.data(), tilingData.data()};
   LaunchKernel(head->cores, RunCore, &call);
   return Status::Ok();

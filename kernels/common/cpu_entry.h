@@ -14,8 +14,17 @@ namespace mst {
 // The part of the calling logical core. gm: inputs, then outputs, nullptr where absent.
 using KernelFn = void (*)(int column, void** gm, void* workspace, const void* tiling);
 
+// A tensor of a launch, or its workspace.
+struct GmBuffer {
+  const char* name;
+  void* data;
+  int64_t bytes;
+};
+// Told the buffers of a launch before its cores run: the export "mst_launch_begin" of the checked library.
+using LaunchBeginFn = void (*)(const GmBuffer* buffers, int count);
+
 // Checks everything, plans, then runs the kernel on the thread pool. Nothing is written unless the status is ok.
-Status RunOp(OpArgs* args, const Platform& platform, KernelFn kernel);
+Status RunOp(OpArgs* args, const Platform& platform, KernelFn kernel, LaunchBeginFn begin = nullptr);
 
 // The three functions that MindSpore's aot loader looks up for every op. Errors are thrown as std::invalid_argument.
 // Attribute "absent" of the primitive: names of the optional inputs that are None, separated by commas.

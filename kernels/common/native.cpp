@@ -175,13 +175,15 @@ void Launch(const std::string& library, const std::string& op, const py::sequenc
     }
     args.outputs()[i] = output;
   }
-  const auto kernel = reinterpret_cast<KernelFn>(dlsym(OpenLibrary(library), ("mst_kernel_" + op).c_str()));
+  void* const handle = OpenLibrary(library);
+  const auto kernel = reinterpret_cast<KernelFn>(dlsym(handle, ("mst_kernel_" + op).c_str()));
+  const auto begin = reinterpret_cast<LaunchBeginFn>(dlsym(handle, "mst_launch_begin"));
   if (kernel == nullptr) throw py::value_error("no operator '" + op + "' in " + library);
   const Platform platform = PlatformOf(soc);
   Status status = Status::Ok();
   {
     const py::gil_scoped_release release;
-    status = RunOp(&args, platform, kernel);
+    status = RunOp(&args, platform, kernel, begin);
   }
   ThrowIfError(status);
 }

@@ -79,6 +79,7 @@ class OpArgs {
   std::vector<TensorArg>& inputs() { return inputs_; }
   std::vector<TensorArg>& outputs() { return outputs_; }
   const std::vector<TensorArg>& inputs() const { return inputs_; }
+  const std::vector<TensorArg>& outputs() const { return outputs_; }
 
   // By spec name. A name that the spec does not have is a bug of ours and aborts.
   const TensorArg& Input(const char* name) const;

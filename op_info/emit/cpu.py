@@ -37,7 +37,8 @@ def struct_fields(spec, struct, kernels=KERNELS):
     """The (type, name, is_array) of a plain struct in <op>_tiling.h, in order."""
     path = kernels / spec.family / spec.folder / f"{spec.folder}_tiling.h"
     text = re.sub(r"//[^\n]*", "", path.read_text())
-    match = re.search(rf"struct {struct} \{{(.*?)^\}};", text, re.S | re.M)
+    alias = re.search(rf"using {struct} = (\w+);", text)
+    match = re.search(rf"struct {alias[1] if alias else struct} \{{(.*?)^\}};", text, re.S | re.M)
     if not match:
         raise SpecError(f"{path.name} has no struct {struct}")
     fields = []
@@ -55,10 +56,10 @@ def _field_table(spec, struct, kernels):
     for ctype, name, is_array in struct_fields(spec, struct, kernels):
         if ctype == "TilingHead":
             for inner, code in (("cores", "i"), ("variant", "i"), ("workspaceBytes", "l")):
-                rows.append(f'{{"{inner}", \'{code}\', offsetof({struct}, {name}) + offsetof(TilingHead, {inner}), 1}}')
+                rows.append(f"{{\"{inner}\", '{code}', offsetof({struct}, {name}) + offsetof(TilingHead, {inner}), 1}}")
         elif ctype in _FIELD_CODES:
             count = f"sizeof({struct}::{name}) / sizeof({ctype})" if is_array else "1"
-            rows.append(f'{{"{name}", \'{_FIELD_CODES[ctype]}\', offsetof({struct}, {name}), {count}}}')
+            rows.append(f"{{\"{name}\", '{_FIELD_CODES[ctype]}', offsetof({struct}, {name}), {count}}}")
         elif struct.endswith("TilingData"):
             raise SpecError(f"field '{name}' of {struct} must be int32_t, int64_t or float, but is {ctype}")
     return rows
@@ -163,7 +164,9 @@ def _kernel_switch(spec, indent):
             parameters = ", ".join(types + ((str(variant),) if spec.variants else ()))
             call = f"{spec.class_name}Run{f'<{parameters}>' if parameters else ''}({arguments}, at(workspace), tiling)"
             if spec.variants:
-                lines.append(f"{indent}  if (tiling->head.variant == {variant}) return {call};  // {spec.variants[variant]}")
+                lines.append(
+                    f"{indent}  if (tiling->head.variant == {variant}) return {call};  // {spec.variants[variant]}"
+                )
             else:
                 lines.append(f"{indent}  return {call};")
         if spec.variants:
@@ -208,6 +211,9 @@ extern "C" int {cls}(int nparam, void** params, int* ndims, int64_t** shapes, co
   return mst::AotLaunch(mst::mst_kernel_{spec.name}, nparam, params, ndims, shapes, dtypes, static_cast<AotExtra*>(extra));
 }}
 """
+
+
+LAUNCH_BEGIN = "mst_launch_begin"  # exported by the checked library: it is told the buffers of a launch
 
 
 def exported_symbols(spec):

@@ -1,0 +1,2 @@
+# Copyright 2026 The ms_ops_transformer authors. SPDX-License-Identifier: Apache-2.0
+"""Attention."""

@@ -1,0 +1,4 @@
+# Copyright 2026 The ms_ops_transformer authors. SPDX-License-Identifier: Apache-2.0
+"""Grouped matmul and activations."""
+
+from .swiglu import swiglu

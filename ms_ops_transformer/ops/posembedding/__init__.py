@@ -1,0 +1,4 @@
+# Copyright 2026 The ms_ops_transformer authors. SPDX-License-Identifier: Apache-2.0
+"""Positions, norms and caches."""
+
+from .rms_norm import rms_norm

@@ -1,0 +1,98 @@
+# Copyright 2026 The ms_ops_transformer authors. SPDX-License-Identifier: Apache-2.0
+"""`python -m ms_ops_transformer.op_info`: what each operator is, and everything that is derived from that."""
+
+import argparse
+import sys
+
+from . import cann_check
+from .emit import ascend, cpu
+from .registry import all_specs, get
+from .spec import ALL, REQUIRED, SpecError
+
+
+def main():
+    """Runs one command."""
+    parser = argparse.ArgumentParser(prog="python -m ms_ops_transformer.op_info", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("list", help="names of the operators")
+    commands.add_parser("table", help="the table of README.md: dtypes and targets")
+    show = commands.add_parser("show", help="the text that is generated from a spec")
+    show.add_argument("op")
+    check = commands.add_parser("check", help="checks the specs and what is generated from them")
+    check.add_argument("--cann", action="append", default=[], metavar="DIR", help="compile against the headers there")
+    args = parser.parse_args()
+    if args.command == "list":
+        print("\n".join(all_specs()))
+    elif args.command == "table":
+        print(table())
+    elif args.command == "show":
+        try:
+            print(show_text(get(args.op)))
+        except ValueError as error:
+            sys.exit(f"error: {error}")
+    else:
+        sys.exit(1 if failures(args.cann) else 0)
+
+
+def show_text(spec):
+    """The spec in words, then every generated file."""
+    parts = [
+        _describe(spec),
+        f"// ---- {spec.name}_desc.cpp: libmst_runtime.so\n{cpu.desc_text(spec)}",
+        f"// ---- {spec.name}_cpu.cpp: libmst_<level>.so\n{cpu.entry_text(spec)}",
+        f"// ---- {spec.name}.cpp: compiled by CANN\n{ascend.kernel_entry(spec, cpu.KERNELS)}",
+    ]
+    return "\n".join(parts)
+
+
+def _describe(spec):
+    lines = [f"// {spec.class_name} ({spec.family}/{spec.folder})"]
+    for role, tensors in (("input", spec.inputs), ("output", spec.outputs)):
+        for tensor in tensors:
+            flags = "".join(f", {flag}" for flag in ("optional", "mutable", "host") if getattr(tensor, flag))
+            lines.append(f"//   {role:6} {tensor.name}: [{tensor.dims}] {tensor.dtype}{flags}")
+    for attr in spec.attrs:
+        default = "required" if attr.default == REQUIRED else f"default {attr.default!r}"
+        rules = [f"one of {attr.choices}"] * bool(attr.choices) + [attr.check] * bool(attr.check)
+        lines.append(f"//   attr   {attr.name}: {', '.join([attr.type.__name__, default, *rules])}")
+    for symbol, column in spec.dtypes.items():
+        lines.append(f"//   dtypes {symbol}: {', '.join(column)}")
+    lines.append(
+        f"//   targets {', '.join(spec.targets)}; variants {', '.join(spec.variants) or 'none'}; grad {spec.grad}"
+    )
+    return "\n".join(lines) + "\n"
+
+
+def table():
+    """One line per operator that users call: gradients are a column."""
+    specs = all_specs()
+    targets = sorted({target for spec in specs.values() for target in spec.targets})
+    rows = [["operator", "family", "floating types", "gradient", *targets], ["---"] * (4 + len(targets))]
+    for name, spec in specs.items():
+        if name.endswith("_grad"):
+            continue
+        floats = [dtype for dtype in ("float32", "float16", "bfloat16") if _takes(spec, dtype)]
+        support = ["all" if spec.targets.get(t) == ALL else "some" if t in spec.targets else "-" for t in targets]
+        rows.append([f"`{name}`", spec.family, ", ".join(floats), "yes" if spec.grad else "-", *support])
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def _takes(spec, dtype):
+    return any(dtype in spec.dtypes.get(tensor.dtype, (tensor.dtype,)) for tensor in spec.inputs)
+
+
+def failures(cann_dirs=()):
+    """Generates everything, and compiles the kernels against real headers if asked to; the number of failures."""
+    failed = 0
+    for spec in all_specs().values():
+        try:
+            cpu.desc_text(spec)
+            cpu.entry_text(spec)
+        except (SpecError, OSError) as error:
+            failed += 1
+            print(f"{spec.name}: {error}")
+    return failed + cann_check.run(list(all_specs().values()), cpu.KERNELS, cann_dirs)
+
+
+if __name__ == "__main__":
+    main()
