@@ -1,0 +1,101 @@
+# Copyright 2026 The ms_ops_transformer authors. SPDX-License-Identifier: Apache-2.0
+"""The kernels outside Python: under address and undefined-behaviour sanitizers, and for aarch64 under emulation.
+
+Case files come from the tables of the operators' own tests. A compiler or emulator that is missing is a failure.
+"""
+
+import importlib.util
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+import casefile
+import pytest
+from harness import Op
+from launch import ROOT
+
+HERE = pathlib.Path(__file__).parent
+SANITIZE = "-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer"
+
+
+def tables():
+    """(family/module, operator, cases) of every test module with a table."""
+    found = []
+    for path in sorted(HERE.glob("*/test_*.py")):
+        if "suite(OP, CASES)" not in path.read_text(encoding="utf-8"):
+            continue
+        sys.path.insert(0, str(path.parent))
+        spec = importlib.util.spec_from_file_location("table_" + path.stem, path)
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        assert isinstance(module.OP, Op)
+        if module.OP.launch is not None:
+            found.append((path.stem, module.OP, module.CASES))
+    assert found, "no tables of cases"
+    return found
+
+
+def elements(c, op, dtype):
+    return sum(x.size for x in op.prepare(c, dtype)[0].values())
+
+
+@pytest.fixture(scope="module")
+def case_files(tmp_path_factory):
+    """[(file, number of launches, small)]: each case in one dtype in turn; `small` ones suit the emulator."""
+    folder = tmp_path_factory.mktemp("cases")
+    files = []
+    for name, op, cases in tables():
+        for small in (True, False):
+            pairs = [(c, c.dtypes[i % len(c.dtypes)]) for i, c in enumerate(cases)]
+            pairs = [(c, d) for c, d in pairs if (elements(c, op, d) < 20000) == small]
+            path = folder / f"{name}-{'small' if small else 'large'}.cases"
+            files.append((path, casefile.write(path, op, pairs), small))
+    return files
+
+
+def build(out, cxx, levels):
+    """The libraries and the runner by one compiler."""
+    for tool in cxx.split()[:1]:
+        assert shutil.which(tool), f"{tool} is not installed: apt-get install g++ g++-aarch64-linux-gnu"
+    subprocess.run([sys.executable, "setup.py", "build_native", "--cxx", cxx, "--out", out, "--levels", levels],
+                   cwd=ROOT, check=True)  # fmt: skip
+    runner = pathlib.Path(out) / "runner"
+    subprocess.run([*cxx.split(), "-std=c++17", "-O1", "-g1", "-Wall", "-Wextra", "-D_GLIBCXX_USE_CXX11_ABI=0",
+                    f"-I{ROOT / 'kernels'}", f"-I{ROOT / 'kernels' / 'twin'}", str(HERE / "cpp" / "runner.cpp"), "-o",
+                    str(runner), f"-L{out}", "-lmst_runtime", "-ldl", "-pthread", "-Wl,-rpath,$ORIGIN"],
+                   check=True)  # fmt: skip
+    return runner
+
+
+def run(command, files, env):
+    done = subprocess.run([*map(str, command), *[str(path) for path, count, _ in files if count]], env=env,
+                          capture_output=True, text=True)  # fmt: skip
+    assert done.returncode == 0, (done.stdout + done.stderr)[-6000:]
+    passed = int(re.search(r"(\d+) passed, 0 failed", done.stdout)[1])
+    assert passed == sum(count for _, count, _ in files) > 0
+
+
+def test_sanitizers(case_files):
+    """x86-64 AVX2 code (aarch64: NEON) with every memory access and operation watched."""
+    out = os.environ.get("MS_OPS_SANITIZED_BUILD", str(ROOT / "build" / "sanitized"))
+    level = "avx2" if os.uname().machine == "x86_64" else "neon"
+    runner = build(out, f"g++ {SANITIZE}", level)
+    env = {**os.environ, "ASAN_OPTIONS": "detect_leaks=0:detect_stack_use_after_return=0",
+           "UBSAN_OPTIONS": "print_stacktrace=1"}  # fmt: skip
+    run([runner, pathlib.Path(out) / f"libmst_{level}.so"], case_files, env)
+
+
+def test_aarch64(case_files):
+    """NEON code, emulated."""
+    out = os.environ.get("MS_OPS_AARCH64_BUILD", str(ROOT / "build" / "aarch64"))
+    runner = build(out, "aarch64-linux-gnu-g++", "neon")
+    emulator = []
+    if os.uname().machine != "aarch64":
+        qemu = shutil.which("qemu-aarch64") or shutil.which("qemu-aarch64-static")
+        assert qemu, "qemu-aarch64 is not installed: apt-get install qemu-user"
+        emulator = [qemu, "-L", "/usr/aarch64-linux-gnu"]
+    small = [f for f in case_files if f[2]]
+    run([*emulator, runner, pathlib.Path(out) / "libmst_neon.so"], small, os.environ)
