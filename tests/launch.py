@@ -53,9 +53,8 @@ class Launcher:
         self.library, self.threads = library, threads
 
     def __call__(self, op, inputs, **attrs):
-        from ms_ops_transformer.op_info import registry
-
         from ms_ops_transformer import _native
+        from ms_ops_transformer.op_info import registry
 
         spec = registry.get(op)
         if isinstance(inputs, dict):

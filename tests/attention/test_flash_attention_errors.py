@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from harness import build_cell, to_tensor
 from launch import Guarded, library_path
-from ms_ops_transformer.op_info import registry
 
 from ms_ops_transformer import _native, ops
+from ms_ops_transformer.op_info import registry
 
 
 def x(*shape, dtype=np.float32):
