@@ -209,21 +209,20 @@ def compile_entry(spec, tree, kernels_dir, work_dir):
 
 def run(specs, kernels_dir, directories=(), show=print):
     """Checks `specs`; returns the number of failures."""
-    failures = 0
+    sound = []
     for spec in specs:
         try:
             check_text(spec, kernels_dir)
+            sound.append(spec)
         except (FileNotFoundError, KeyError, ValueError) as error:
-            failures += 1
             show(f"{spec.name}: {error}")
+    failures = len(specs) - len(sound)
     show(f"{len(specs)} specs and their kernel entries checked, {failures} failed.")
     if not directories:
         show("Headers were not checked: name a CANN or asc-devkit tree with --cann DIR.")
         return failures
-    if failures:
-        return failures
     with tempfile.TemporaryDirectory(prefix="mst_check_") as work_dir:
-        return _run_headers(specs, kernels_dir, directories, Path(work_dir), show)
+        return failures + _run_headers(sound, kernels_dir, directories, Path(work_dir), show)
 
 
 def _run_headers(specs, kernels_dir, directories, work_dir, show):

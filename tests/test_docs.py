@@ -1,5 +1,5 @@
 # Copyright 2026 The ms_ops_transformer authors. SPDX-License-Identifier: Apache-2.0
-"""What the documents say is so: README's Python runs, its operator table is the generated one, examples are doctests."""
+"""README: its Python runs and its operator table is the generated one. Docstrings: complete, and their examples run."""
 
 import doctest
 import inspect
