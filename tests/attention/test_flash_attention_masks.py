@@ -76,7 +76,7 @@ CASES = [
     case("bytes", B=2, Sq=33, Skv=70, mask=_as_bytes((2, 1, 33, 70)), sparse_mode=1),
     case("mask_bsh", layout="BSH", B=2, Sq=33, Skv=70, mask=(2, 1, 33, 70)),
     case("key_padding", B=2, Sq=1, Skv=700, mask=_key_padding(600, 640, skv=700), graph="all"),
-    case("key_padding_rows", B=3, Sq=20, Skv=70, mask=_key_padding(70, 1, 33, skv=70)),
+    case("key_padding_rows", B=3, Sq=20, Skv=70, mask=_key_padding(70, 1, 33, skv=70), zeros=True),
     case("nan_in_padding", B=2, N=1, Sq=3, Skv=6, D=8, mask=_key_padding(4, 6, skv=6), edit=_nan_in_padding),
     case("whole_blocks", Sq=70, Skv=1100, mask=_whole_blocks, zeros=True),
     case("everything_hidden", Sq=20, Skv=30, mask=lambda rng: np.ones((20, 30), bool), stats=True, zeros=True),

@@ -119,4 +119,4 @@ def _random_case(seed):
 
 # Graph mode sees these shapes in the named cases: compiling 50 more graphs would show nothing new.
 RANDOM = [_random_case(seed) for seed in range(50)]
-_, test_random_pynative, _, test_random_twin = suite(OP, RANDOM)
+_, test_random_pynative, _, test_random_twin = suite(OP, RANDOM, reference=False)
