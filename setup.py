@@ -93,7 +93,7 @@ class Builder:
                     raise CompileError(error) from None
                 self.failed.append(str(error))
                 continue
-            groups.setdefault(spec.folder, [tiling]).append(desc)
+            groups.setdefault(spec.folder, sorted(tiling.parent.glob("*.cpp"))).append(desc)
         return groups
 
     def level_sources(self, checked=False):

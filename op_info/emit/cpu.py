@@ -29,6 +29,7 @@ _ENUMS = {
     "int64": "kInt64",
     "bool": "kBool",
 }
+_HEAD_FIELDS = (("int32_t", "cores", False), ("int32_t", "variant", False), ("int64_t", "workspaceBytes", False))
 _FIELD_CODES = {"int32_t": "i", "int64_t": "l", "float": "f", "double": "d", "bool": "b"}
 _FIELD = re.compile(r"\s*([A-Za-z_][\w:]*)\s+([A-Za-z_]\w*)\s*(\[[^\]]*\])?\s*(?:=[^;]*|\{[^;]*\})?;")
 
@@ -51,12 +52,17 @@ def struct_fields(spec, struct, kernels=KERNELS):
 
 
 def _field_table(spec, struct, kernels):
-    """Initialisers of FieldDesc; of the head, its members."""
+    """Initialisers of FieldDesc; of the head, or another struct of the same file, its members."""
     rows = []
+    text = (kernels / spec.family / spec.folder / f"{spec.folder}_tiling.h").read_text()
     for ctype, name, is_array in struct_fields(spec, struct, kernels):
-        if ctype == "TilingHead":
-            for inner, code in (("cores", "i"), ("variant", "i"), ("workspaceBytes", "l")):
-                rows.append(f"{{\"{inner}\", '{code}', offsetof({struct}, {name}) + offsetof(TilingHead, {inner}), 1}}")
+        if ctype == "TilingHead" or f"struct {ctype} {{" in text:
+            inner = _HEAD_FIELDS if ctype == "TilingHead" else struct_fields(spec, ctype, kernels)
+            rows += [
+                f"{{\"{member}\", '{_FIELD_CODES[mtype]}', offsetof({struct}, {name}) + offsetof({ctype}, {member}), 1}}"
+                for mtype, member, _ in inner
+                if mtype in _FIELD_CODES
+            ]
         elif ctype in _FIELD_CODES:
             count = f"sizeof({struct}::{name}) / sizeof({ctype})" if is_array else "1"
             rows.append(f"{{\"{name}\", '{_FIELD_CODES[ctype]}', offsetof({struct}, {name}), {count}}}")
@@ -208,7 +214,8 @@ extern "C" {shape_type} {cls}InferShape(int* ndims, int64_t** shapes, AotExtra* 
 
 extern "C" int {cls}(int nparam, void** params, int* ndims, int64_t** shapes, const char** dtypes, void* /*stream*/,
     void* extra) {{
-  return mst::AotLaunch(mst::mst_kernel_{spec.name}, nparam, params, ndims, shapes, dtypes, static_cast<AotExtra*>(extra));
+  return mst::AotLaunch(mst::mst_kernel_{spec.name}, nparam, params, ndims, shapes, dtypes,
+      static_cast<AotExtra*>(extra));
 }}
 """
 
