@@ -1,0 +1,100 @@
+// Copyright 2026 The ms_ops_transformer authors. SPDX-License-Identifier: Apache-2.0
+// Rows of key or value (or, in the gradient, query and dy) in L1 as the right operand of a Matmul, and the cube tiling.
+#ifndef MST_ATTENTION_FLASH_ATTENTION_SCORE_OPERAND_H_
+#define MST_ATTENTION_FLASH_ATTENTION_SCORE_OPERAND_H_
+
+#include "kernel_operator.h"
+#include "kernel_tiling/kernel_tiling.h"
+
+#include "attention/flash_attention_score/flash_attention_score_units.h"
+
+namespace mst {
+
+// A super-block of rows of one kv head. Loading the one that is there already does nothing, so that a core packs each
+// once however many units use it.
+template <typename T>
+class FlashOperand {
+ public:
+  // `width`: elements of a row, `widthPad` of them in L1; `pitch`: elements from one row to the next in GM.
+  __aicore__ inline void Init(AscendC::TPipe* pipe, GM_ADDR gm, int64_t superRows, int64_t width, int64_t widthPad,
+                              int64_t pitch) {
+    gm_.SetGlobalBuffer(reinterpret_cast<__gm__ T*>(gm));
+    superRows_ = superRows;
+    width_ = width;
+    pitch_ = pitch;
+    pipe->InitBuffer(que_, 1, static_cast<uint32_t>(superRows * widthPad * sizeof(T)));
+    super_ = -1;
+  }
+
+  // Keys from `super` on. `offset`: of the head's first row of the batch element, without the sequence's keyBase.
+  __aicore__ inline void Load(const FlashSequence& sequence, int64_t kvHead, int64_t super, int64_t offset) {
+    if (super_ == super && kvHead_ == kvHead && sequence_ == sequence.index) return;
+    if (super_ >= 0) que_.FreeTensor(tensor_);
+    super_ = super;
+    kvHead_ = kvHead;
+    sequence_ = sequence.index;
+    const int64_t rows = MinOf(superRows_, sequence.keys - super);
+    rows_ = RoundUpOf(rows, kFractalRows);
+    AscendC::Nd2NzParams copy;
+    copy.ndNum = 1;
+    copy.nValue = static_cast<uint16_t>(rows);
+    copy.dValue = static_cast<uint16_t>(width_);
+    copy.srcNdMatrixStride = 0;
+    copy.srcDValue = static_cast<uint16_t>(pitch_);
+    copy.dstNzC0Stride = static_cast<uint16_t>(rows_);
+    copy.dstNzNStride = 1;
+    copy.dstNzMatrixStride = 0;
+    tensor_ = que_.template AllocTensor<T>();
+    AscendC::DataCopy(tensor_, gm_[offset + (sequence.keyBase + super) * pitch_], copy);
+    que_.EnQue(tensor_);
+    tensor_ = que_.template DeQue<T>();
+  }
+
+  // Rows in L1, rounded up to the fractal.
+  __aicore__ inline int64_t rows() const { return rows_; }
+  // From row `row` of the super-block on.
+  __aicore__ inline AscendC::LocalTensor<T> Rows(int64_t row) {
+    return tensor_[static_cast<uint32_t>(row * (kUbBlockBytes / static_cast<int32_t>(sizeof(T))))];
+  }
+
+ private:
+  static constexpr int64_t kFractalRows = 16;
+
+  AscendC::GlobalTensor<T> gm_;
+  AscendC::TSCM<AscendC::TPosition::GM, 1> que_;
+  AscendC::LocalTensor<T> tensor_;
+  int64_t superRows_;
+  int64_t width_;
+  int64_t pitch_;
+  int64_t super_;
+  int64_t kvHead_;
+  int64_t sequence_;
+  int64_t rows_;
+};
+
+// Tiling of a Matmul of at most M x N x K on one core. B comes from L1, C goes to GM, double buffers in L0A and L0B.
+__aicore__ inline TCubeTiling FlashCubeTiling(int64_t M, int64_t N, int64_t K, int64_t elementBytes) {
+  const int32_t unitK = static_cast<int32_t>(kUbBlockBytes / elementBytes);
+  TCubeTiling t;
+  t.usedCoreNum = 1;
+  t.M = t.singleCoreM = static_cast<int32_t>(M);
+  t.N = t.singleCoreN = static_cast<int32_t>(N);
+  t.Ka = t.Kb = t.singleCoreK = static_cast<int32_t>(K);
+  t.baseM = static_cast<int32_t>(RoundUpOf(MinOf(M, 64), 16));
+  t.baseN = static_cast<int32_t>(RoundUpOf(MinOf(N, 128), 16));
+  // baseN x baseK and baseM x baseK twice in 64 KB each
+  t.baseK = static_cast<int32_t>(RoundUpOf(MinOf(K, 32768 / (128 * elementBytes)), unitK));
+  t.stepM = t.stepN = 1;
+  t.stepKa = t.depthA1 = static_cast<int32_t>(CeilDivOf(K, t.baseK));
+  t.stepKb = t.depthB1 = static_cast<int32_t>(CeilDivOf(K, t.baseK));
+  t.dbL0A = t.dbL0B = 2;
+  t.dbL0C = 1;
+  t.batchM = t.batchN = t.singleBatchM = t.singleBatchN = 1;
+  t.shareL1Size = 0;
+  t.shareL0CSize = t.baseM * t.baseN * 4;
+  return t;
+}
+
+}  // namespace mst
+
+#endif  // MST_ATTENTION_FLASH_ATTENTION_SCORE_OPERAND_H_

@@ -1,0 +1,207 @@
+// Copyright 2026 The ms_ops_transformer authors. SPDX-License-Identifier: Apache-2.0
+// Running maximum, sum and output of a block of query rows.
+//
+// UB: output [qRows, dvPad] whose columns beyond Dv are 0, and maximum, sum, alpha [qRows, 8].
+#ifndef MST_ATTENTION_FLASH_ATTENTION_SCORE_OUTPUT_H_
+#define MST_ATTENTION_FLASH_ATTENTION_SCORE_OUTPUT_H_
+
+#include <type_traits>
+
+#include "attention/flash_attention_score/flash_attention_score_units.h"
+
+namespace mst {
+
+constexpr float kFlashLowest = -3.4028235e38f;  // maximum of a row that sees nothing
+
+template <typename T>
+class FlashOutput {
+  using InQue = AscendC::TQue<AscendC::TPosition::VECIN, 1>;
+  using OutQue = AscendC::TQue<AscendC::TPosition::VECOUT, 1>;
+
+ public:
+  __aicore__ inline void Init(AscendC::TPipe* pipe, const FlashAttentionScoreShape* shape,
+                              const FlashAttentionScoreTiles* tiles, GM_ADDR sink, GM_ADDR attentionOut,
+                              GM_ADDR softmaxMax, GM_ADDR softmaxSum) {
+    shape_ = shape;
+    tiles_ = tiles;
+    sinkGm_.SetGlobalBuffer(reinterpret_cast<__gm__ float*>(sink));
+    outGm_.SetGlobalBuffer(reinterpret_cast<__gm__ T*>(attentionOut));
+    maxGm_.SetGlobalBuffer(reinterpret_cast<__gm__ float*>(softmaxMax));
+    sumGm_.SetGlobalBuffer(reinterpret_cast<__gm__ float*>(softmaxSum));
+    outputFloats_ = tiles->qRows * tiles->dvPad;
+    statFloats_ = tiles->qRows * kFlashStatCopies;
+    pipe->InitBuffer(stateBuf_, stateFloats() * sizeof(float));
+    pipe->InitBuffer(alphaBuf_, 2 * statFloats_ * sizeof(float));
+    state_ = stateBuf_.Get<float>();
+    alpha_ = alphaBuf_.Get<float>();
+  }
+
+  // Output, maximum and sum, in this order.
+  __aicore__ inline int64_t stateFloats() const { return outputFloats_ + 2 * statFloats_; }
+  __aicore__ inline AscendC::LocalTensor<float> Row(int64_t r) {
+    return state_[static_cast<uint32_t>(r * tiles_->dvPad)];
+  }
+  __aicore__ inline AscendC::LocalTensor<float> Max(int64_t r) {
+    return state_[static_cast<uint32_t>(outputFloats_ + r * kFlashStatCopies)];
+  }
+  __aicore__ inline AscendC::LocalTensor<float> Sum(int64_t r) {
+    return state_[static_cast<uint32_t>(outputFloats_ + statFloats_ + r * kFlashStatCopies)];
+  }
+  __aicore__ inline AscendC::LocalTensor<float> Alpha(int64_t r) {
+    return alpha_[static_cast<uint32_t>(r * kFlashStatCopies)];
+  }
+
+  // Nothing seen yet; a sink counts as a key without value.
+  __aicore__ inline void Reset(int64_t head, int64_t rows) {
+    const bool hasSink = shape_->hasSink != 0;
+    WaitPipe<AscendC::HardEvent::MTE3_V>();  // the state of the block before may still be on its way out
+    AscendC::Duplicate(state_, 0.0f, static_cast<int32_t>(rows * tiles_->dvPad));
+    AscendC::Duplicate(Max(0), hasSink ? sinkGm_.GetValue(head) : kFlashLowest, statFloats_);
+    AscendC::Duplicate(Sum(0), hasSink ? 1.0f : 0.0f, statFloats_);
+    AscendC::PipeBarrier<PIPE_V>();
+  }
+
+  __aicore__ inline void Load(const AscendC::GlobalTensor<float>& gm) {
+    WaitPipe<AscendC::HardEvent::MTE3_MTE2>();  // it was stored by this core, and UB may still be read
+    WaitPipe<AscendC::HardEvent::V_MTE2>();
+    AscendC::DataCopy(state_, gm, static_cast<uint32_t>(stateFloats()));
+    WaitPipe<AscendC::HardEvent::MTE2_V>();
+  }
+
+  __aicore__ inline void Store(const AscendC::GlobalTensor<float>& gm) {
+    WaitPipe<AscendC::HardEvent::V_MTE3>();
+    AscendC::DataCopy(gm, state_, static_cast<uint32_t>(stateFloats()));
+    WaitPipe<AscendC::HardEvent::MTE3_V>();
+  }
+
+  // output[r, :] *= alpha[r]
+  __aicore__ inline void Rescale(int64_t rows) { MulRows(Row(0), alpha_, rows); }
+  __aicore__ inline void RescaleRows(int64_t r, int64_t rows) { MulRows(Row(r), Alpha(r), rows); }
+
+  // output += products [rows, Dv], pitch dvPad, in pieces that fit the queue's buffer
+  __aicore__ inline void Accumulate(InQue& que, const AscendC::GlobalTensor<float>& productsGm, int64_t rows) {
+    const int64_t pitch = tiles_->dvPad;
+    const int64_t Dv = shape_->Dv;
+    const uint8_t stride = static_cast<uint8_t>(pitch / kBlockFloats);
+    const int64_t pieceRows = MinOf(kMaxRepeat, tiles_->stripFloats / pitch);
+    for (int64_t r = 0; r < rows; r += pieceRows) {
+      const int64_t piece = MinOf(pieceRows, rows - r);
+      AscendC::LocalTensor<float> products = que.AllocTensor<float>();
+      CopyRowsIn(products, productsGm[r * pitch], piece, Dv, pitch, pitch);
+      que.EnQue(products);
+      products = que.DeQue<float>();
+      if (Dv == pitch) {
+        AscendC::Add(Row(r), Row(r), products, static_cast<int32_t>(piece * pitch));
+      } else {
+        for (int64_t c = 0; c < Dv; c += kRepeatFloats) {
+          const uint64_t mask = MinOf(kRepeatFloats, Dv - c);
+          AscendC::Add(Row(r)[c], Row(r)[c], products[c], mask, static_cast<uint8_t>(piece),
+                       AscendC::BinaryRepeatParams(1, 1, 1, stride, stride, stride));
+        }
+      }
+      AscendC::PipeBarrier<PIPE_V>();
+      que.FreeTensor(products);
+    }
+  }
+
+  // Whether no element is NaN or infinite: 0 * x is 0 for the others only.
+  __aicore__ inline bool IsFinite(InQue& que, int64_t rows) {
+    const int64_t total = rows * tiles_->dvPad;
+    const int64_t piece = tiles_->stripFloats;
+    bool finite = true;
+    AscendC::LocalTensor<float> zeros = que.AllocTensor<float>();
+    for (int64_t i = 0; i < total; i += piece) {
+      const int32_t count = static_cast<int32_t>(MinOf(piece, total - i));
+      AscendC::Muls(zeros, state_[static_cast<uint32_t>(i)], 0.0f, count);
+      AscendC::PipeBarrier<PIPE_V>();
+      AscendC::ReduceSum<float>(zeros, zeros, Spare(), count);
+      WaitPipe<AscendC::HardEvent::V_S>();
+      finite = finite && zeros.GetValue(0) == 0.0f;
+      WaitPipe<AscendC::HardEvent::S_V>();
+    }
+    que.FreeTensor(zeros);
+    return finite;
+  }
+
+  // attention_out = output / (sum * keep_prob), and the statistics. `bits`: a bit for each of them.
+  __aicore__ inline void Write(OutQue& que, const AscendC::LocalTensor<uint8_t>& bits, const FlashSequence& sequence,
+                               int64_t head, int64_t row, int64_t rows) {
+    const AscendC::LocalTensor<float> factor = alpha_;
+    // A sum is 0, for a row that sees nothing and whose output is 0, or at least 1.
+    AscendC::Maxs(Spare(), Sum(0), 1.0f, statFloats_);
+    AscendC::Duplicate(factor, 1.0f / shape_->keepProb, statFloats_);
+    AscendC::PipeBarrier<PIPE_V>();
+    AscendC::Div(factor, factor, Spare(), statFloats_);
+    AscendC::PipeBarrier<PIPE_V>();
+    MulRows(Row(0), factor, rows);
+    const int64_t pitch = tiles_->dvPad;
+    const int64_t pieceRows = tiles_->stripFloats / pitch;
+    const int64_t offset =
+        sequence.index * shape_->outBatch + head * shape_->outHead + (sequence.rowBase + row) * shape_->outRow;
+    for (int64_t r = 0; r < rows; r += pieceRows) {
+      const int64_t piece = MinOf(pieceRows, rows - r);
+      AscendC::LocalTensor<T> out = que.AllocTensor<T>();
+      if constexpr (std::is_same_v<T, float>) {
+        AscendC::Adds(out, Row(r), 0.0f, static_cast<int32_t>(piece * pitch));
+      } else {
+        AscendC::Cast(out, Row(r), AscendC::RoundMode::CAST_RINT, static_cast<int32_t>(piece * pitch));
+      }
+      que.EnQue(out);
+      out = que.DeQue<T>();
+      CopyRowsOut(outGm_[offset + r * shape_->outRow], out, piece, shape_->Dv, shape_->outRow, pitch);
+      que.FreeTensor(out);
+    }
+    WriteStatistics(bits, sequence, head, row, rows);
+  }
+
+ private:
+  __aicore__ inline AscendC::LocalTensor<float> Spare() { return alpha_[static_cast<uint32_t>(statFloats_)]; }
+
+  // A row that sees no key has maximum -FLT_MAX and sum FLT_MAX; without any key both are 0.
+  __aicore__ inline void WriteStatistics(const AscendC::LocalTensor<uint8_t>& bits, const FlashSequence& sequence,
+                                         int64_t head, int64_t row, int64_t rows) {
+    if (sequence.keys == 0 && shape_->hasSink == 0) {
+      AscendC::Duplicate(Max(0), 0.0f, statFloats_);
+    } else {
+      AscendC::CompareScalar(bits, Sum(0), 0.0f, AscendC::CMPMODE::NE, static_cast<uint32_t>(statFloats_));
+      AscendC::PipeBarrier<PIPE_V>();
+      AscendC::Select(Sum(0), bits, Sum(0), -kFlashLowest, AscendC::SELMODE::VSEL_TENSOR_SCALAR_MODE,
+                      static_cast<uint32_t>(statFloats_));
+    }
+    WaitPipe<AscendC::HardEvent::V_MTE3>();
+    const int64_t offset =
+        sequence.index * shape_->statBatch + head * shape_->statHead + (sequence.rowBase + row) * shape_->statRow;
+    CopyRowsOut(maxGm_[offset], Max(0), rows, kFlashStatCopies, shape_->statRow, kFlashStatCopies);
+    CopyRowsOut(sumGm_[offset], Sum(0), rows, kFlashStatCopies, shape_->statRow, kFlashStatCopies);
+  }
+
+  // tile[r, :] *= factors[r, 0..7], whose eight values are equal
+  __aicore__ inline void MulRows(const AscendC::LocalTensor<float>& tile, const AscendC::LocalTensor<float>& factors,
+                                 int64_t rows) {
+    const int64_t pitch = tiles_->dvPad;
+    const uint8_t stride = static_cast<uint8_t>(pitch / kBlockFloats);
+    for (int64_t c = 0; c < pitch; c += kRepeatFloats) {
+      const uint64_t mask = MinOf(kRepeatFloats, pitch - c);
+      AscendC::Mul(tile[static_cast<uint32_t>(c)], tile[static_cast<uint32_t>(c)], factors, mask,
+                   static_cast<uint8_t>(rows), AscendC::BinaryRepeatParams(1, 1, 0, stride, stride, 1));
+    }
+    AscendC::PipeBarrier<PIPE_V>();
+  }
+
+  const FlashAttentionScoreShape* shape_;
+  const FlashAttentionScoreTiles* tiles_;
+  AscendC::GlobalTensor<float> sinkGm_;
+  AscendC::GlobalTensor<T> outGm_;
+  AscendC::GlobalTensor<float> maxGm_;
+  AscendC::GlobalTensor<float> sumGm_;
+  int32_t outputFloats_;
+  int32_t statFloats_;
+  AscendC::TBuf<AscendC::TPosition::VECCALC> stateBuf_;
+  AscendC::TBuf<AscendC::TPosition::VECCALC> alphaBuf_;
+  AscendC::LocalTensor<float> state_;
+  AscendC::LocalTensor<float> alpha_;
+};
+
+}  // namespace mst
+
+#endif  // MST_ATTENTION_FLASH_ATTENTION_SCORE_OUTPUT_H_

@@ -1,0 +1,231 @@
+// Copyright 2026 The ms_ops_transformer authors. SPDX-License-Identifier: Apache-2.0
+#include "attention/flash_attention_score/flash_attention_score_tiling.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "attention/flash_attention_score/flash_attention_score_band.h"
+#include "attention/flash_attention_score/flash_attention_score_problem.h"
+#include "common/tiling_math.h"
+
+namespace mst {
+namespace {
+
+constexpr int64_t kPadFloats = 16;         // keeps the rows of a tile from falling on the same cache sets
+constexpr int64_t kMaxSuperRows = 16384;   // rows that one copy into L1 can have
+constexpr int64_t kStateRows = 2048;       // query rows of a unit whose state is kept between super-blocks
+constexpr int64_t kMinCoreWork = 1 << 20;  // fewer multiplications than this do not pay for waking another core
+constexpr int64_t kHeadPad = 16;           // elements: a block of any dtype, and a fractal
+
+struct Candidate {
+  int32_t qRows;
+  int32_t kvCols;
+  int32_t stripRows;
+};
+// Best first; the last fits everywhere.
+constexpr Candidate kCandidates[] = {{64, 512, 16}, {64, 256, 16}, {32, 256, 16}, {64, 128, 16},
+                                     {32, 128, 16}, {16, 128, 16}, {16, 64, 16},  {16, 32, 16}};
+
+int64_t StripFloats(const Candidate& c, int64_t dvPad) {
+  return std::max<int64_t>(int64_t{c.stripRows} * c.kvCols, dvPad);
+}
+
+// Bytes of the unified buffer, as the buffers of the forward kernel add up.
+int64_t UbBytes(const FlashAttentionScoreProblem& p, const Candidate& c, int64_t dvPad) {
+  const FlashAttentionScoreShape& s = p.shape;
+  const int64_t strip = int64_t{c.stripRows} * c.kvCols;
+  const bool readsPse = s.pseType == 0 || s.pseType == 1;
+  const int64_t scores = StripFloats(c, dvPad) * 4;
+  const int64_t probs = StripFloats(c, dvPad) * p.elementBytes;
+  const int64_t index = strip * 4;
+  const int64_t work = strip * 4 + kFlashWorkBytes;
+  const int64_t bits = 2 * strip / 8;
+  const int64_t raw = readsPse ? strip * p.elementBytes : s.hasMask != 0 ? strip : 0;
+  const int64_t dropRow = FlashDropRowBytes(c.kvCols);
+  const int64_t dropout = s.dropKind == 1 ? (3 * c.stripRows + 1) * dropRow : s.dropKind == 2 ? strip * 4 + strip / 8 : 0;
+  const int64_t valueRow = dvPad * (p.elementBytes + 4);
+  const int64_t output = c.qRows * dvPad * 4;
+  const int64_t statistics = 4 * c.qRows * kFlashStatCopies * 4;
+  return scores + probs + index + work + bits + raw + dropout + valueRow + output + statistics;
+}
+
+// Bytes of L1 that a row of keys and values takes. What the CPU packs is half of its room: packed 16-bit rows may
+// become 32-bit.
+int64_t L1BytesPerRow(const FlashAttentionScoreProblem& p, int64_t dPad, int64_t dvPad) {
+  return (dPad + dvPad) * p.elementBytes;
+}
+
+// Which keys of a block of rows cost time: the visible ones, in whole key blocks.
+int64_t CostOf(const FlashBand& band, int64_t rowBegin, int64_t rowEnd, int64_t kvCols) {
+  const int64_t begin = RoundDown(FlashKeyBegin(band, rowBegin), kvCols);
+  const int64_t end = FlashKeyEnd(band, rowEnd);
+  return kvCols / 4 + std::max<int64_t>(0, end - begin);  // each block has some fixed cost
+}
+
+// Splits the units into ranges of equal cost, in the order in which FlashUnitWalker counts them.
+class UnitSplit {
+ public:
+  UnitSplit(const FlashAttentionScoreProblem& problem, const FlashAttentionScoreTiles& tiles)
+      : problem_(problem), tiles_(tiles) {
+    for (int64_t b = 0; b < problem.shape.B; ++b) {
+      const bool sameAsBefore = b > 0 && problem.shape.packed == 0 && problem.prefix == nullptr;
+      if (!sameAsBefore) AppendChunks(b);
+      const int64_t first = sameAsBefore ? chunkBegin_.back() : lastChunks_;
+      chunkBegin_.push_back(first);
+      const int64_t chunks = static_cast<int64_t>(costs_.size()) - first;
+      units_ += chunks * problem.shape.Nkv;
+      for (int64_t i = first; i < first + chunks; ++i) total_ += costs_[i] * problem.shape.Nkv;
+    }
+  }
+
+  int64_t units() const { return units_; }
+  int64_t total() const { return total_; }
+
+  void Fill(int32_t cores, int64_t* unitBegin) const {
+    int64_t unit = 0;
+    int64_t sum = 0;
+    int32_t core = 0;
+    unitBegin[0] = 0;
+    for (size_t b = 0; b < chunkBegin_.size(); ++b) {
+      const int64_t first = chunkBegin_[b];
+      const int64_t chunks = ChunksOf(b);
+      for (int64_t i = 0; i < problem_.shape.Nkv * chunks; ++i, ++unit) {
+        const int64_t cost = costs_[first + i % chunks];
+        // A unit belongs to the core in whose share its middle lies.
+        while (core + 1 < cores && (sum + cost / 2) * cores >= total_ * (core + 1)) unitBegin[++core] = unit;
+        sum += cost;
+      }
+    }
+    while (core < cores) unitBegin[++core] = units_;
+  }
+
+ private:
+  int64_t ChunksOf(size_t b) const {
+    return CeilDiv(FlashLengthsOf(problem_, static_cast<int64_t>(b)).rows, tiles_.chunkRows);
+  }
+
+  void AppendChunks(int64_t b) {
+    lastChunks_ = static_cast<int64_t>(costs_.size());
+    const FlashLengths lengths = FlashLengthsOf(problem_, b);
+    const int64_t prefix = problem_.prefix == nullptr ? 0 : problem_.prefix[b];
+    const FlashBand band = FlashBandOf(problem_.shape, b, lengths.rows, lengths.keys, prefix);
+    for (int64_t chunk = 0; chunk < lengths.rows; chunk += tiles_.chunkRows) {
+      int64_t cost = 0;
+      const int64_t end = std::min<int64_t>(chunk + tiles_.chunkRows, lengths.rows);
+      for (int64_t row = chunk; row < end; row += tiles_.qRows) {
+        cost += CostOf(band, row, std::min<int64_t>(row + tiles_.qRows, end), tiles_.kvCols);
+      }
+      costs_.push_back(cost);
+    }
+  }
+
+  const FlashAttentionScoreProblem& problem_;
+  const FlashAttentionScoreTiles& tiles_;
+  std::vector<int64_t> costs_;       // of chunks; shared by the batch where it is uniform
+  std::vector<int64_t> chunkBegin_;  // of each sequence in costs_
+  int64_t lastChunks_ = 0;
+  int64_t units_ = 0;
+  int64_t total_ = 0;
+};
+
+// Longest sequences: rows and keys.
+FlashLengths LongestOf(const FlashAttentionScoreProblem& problem) {
+  FlashLengths longest = {0, 0};
+  for (int64_t b = 0; b < (problem.shape.packed != 0 ? problem.shape.B : std::min<int64_t>(1, problem.shape.B)); ++b) {
+    const FlashLengths lengths = FlashLengthsOf(problem, b);
+    longest = {std::max(longest.rows, lengths.rows), std::max(longest.keys, lengths.keys)};
+  }
+  return longest;
+}
+
+int64_t TasksOf(const FlashAttentionScoreShape& s, const Platform& platform) {
+  const int64_t tasks = int64_t{platform.vectorCores} * platform.tasksPerCore;
+  // With few heads several cores pack the same keys: then no more of them than there are threads.
+  const int64_t cores = s.B * s.Nkv >= tasks ? tasks : platform.vectorCores;
+  return std::min<int64_t>(cores, kFlashMaxCores);
+}
+
+}  // namespace
+
+Status FlashAttentionScoreProblemOf(const OpArgs& args, FlashAttentionScoreProblem* problem) {
+  return FlashAttentionProblemOf(args, problem);
+}
+
+Status FlashAttentionScoreTiling(const FlashAttentionScoreProblem& problem, const Platform& platform,
+                                 FlashAttentionScoreTilingData* tiling) {
+  const FlashAttentionScoreShape& s = problem.shape;
+  FlashAttentionScoreTiles& t = tiling->tiles;
+  tiling->shape = s;
+  tiling->head = {0, 0, 0};
+  if (s.B == 0 || s.Sq == 0) return Status::Ok();
+  const int64_t G = s.N / s.Nkv;
+  t.dPad = static_cast<int32_t>(RoundUp(s.D, kHeadPad));
+  t.dvPad = static_cast<int32_t>(RoundUp(s.Dv, kHeadPad));
+  const int64_t l1Rows = platform.l1Bytes / 2 / L1BytesPerRow(problem, t.dPad, t.dvPad);
+  const Candidate* best = &kCandidates[0];
+  while (best + 1 != std::end(kCandidates) && (UbBytes(problem, *best, t.dvPad) > platform.ubBytes || best->kvCols > l1Rows)) ++best;
+  t.qRows = best->qRows;
+  t.kvCols = best->kvCols;
+  t.stripRows = best->stripRows;
+  t.stripFloats = static_cast<int32_t>(StripFloats(*best, t.dvPad));
+  t.scoreRow = static_cast<int32_t>(t.kvCols + kPadFloats);
+  t.probRow = static_cast<int32_t>(t.kvCols + kPadFloats * 4 / problem.elementBytes);
+  const FlashLengths longest = LongestOf(problem);
+  t.superRows = static_cast<int32_t>(std::min({RoundDown(l1Rows, t.kvCols), RoundDown(kMaxSuperRows, t.kvCols),
+                                               std::max<int64_t>(RoundUp(longest.keys, t.kvCols), t.kvCols)}));
+  const bool oneSuper = longest.keys <= t.superRows;
+
+  // Chunks: as many as the cores need, no more blocks than a unit may have, bounded state.
+  const int64_t tasks = TasksOf(s, platform);
+  const int64_t wanted = CeilDiv(tasks * (oneSuper ? 16 : 2), s.B * s.Nkv);
+  int64_t chunkRows = RoundUp(CeilDiv(longest.rows, wanted), t.qRows);
+  chunkRows = std::min(chunkRows, RoundDown(kFlashMaxBlocksPerUnit / G, 1) * t.qRows);
+  if (!oneSuper) chunkRows = std::min(chunkRows, RoundDown(kStateRows / G, t.qRows));
+  t.chunkRows = static_cast<int32_t>(std::max<int64_t>(chunkRows, t.qRows));
+
+  const UnitSplit split(problem, t);
+  const int64_t work = split.total() * t.qRows * G * (s.D + s.Dv);
+  const int64_t cores = std::min({tasks, split.units(), std::max<int64_t>(1, work / kMinCoreWork)});
+  split.Fill(static_cast<int32_t>(cores), tiling->unitBegin);
+  tiling->head.cores = static_cast<int32_t>(cores);
+
+  const int64_t blocks = CeilDiv(t.chunkRows, t.qRows) * G;
+  const int64_t stateBytes = oneSuper ? 0 : blocks * t.qRows * (t.dvPad + 2 * kFlashStatCopies) * 4;
+  tiling->coreWorkspaceBytes = RoundUp(
+      t.qRows * (int64_t{t.scoreRow} * 4 + t.dvPad * 4 + t.probRow * problem.elementBytes) + stateBytes, 512);
+  tiling->head.workspaceBytes = cores * tiling->coreWorkspaceBytes;
+  return Status::Ok();
+}
+
+Status FlashAttentionScoreInferShape(const OpArgs& args, std::vector<Shape>* outputs) {
+  const std::string& layout = args.Str("input_layout");
+  const Shape& query = args.Input("query").shape;
+  const Shape& value = args.Input("value").shape;
+  const Shape& key = args.Input("key").shape;
+  const auto isRankKnown = [](const Shape& shape) { return !(shape.size() == 1 && shape[0] == -2); };
+  if (!isRankKnown(query) || !isRankKnown(key) || !isRankKnown(value)) {
+    *outputs = {{-2}, {-2}, {-2}};
+    return Status::Ok();
+  }
+  const int64_t N = args.Int("head_num");
+  Shape out = query;
+  int64_t B = -1, S = -1;
+  if (layout == "BSH" || layout == "SBH") {
+    B = query[layout == "BSH" ? 0 : 1];
+    S = query[layout == "BSH" ? 1 : 0];
+    const bool known = query[2] > 0 && key[2] > 0 && value[2] >= 0;
+    // N heads of the value's width; key and value have key's width / D heads.
+    out[2] = known ? N * (value[2] / (key[2] / (query[2] / N))) : -1;
+  } else {
+    out.back() = value.back();
+    if (layout != "TND") {
+      B = query[0];
+      S = query[layout == "BNSD" ? 2 : 1];
+    }
+  }
+  const Shape statistics = layout == "TND" ? Shape{query[0], N, kFlashStatCopies} : Shape{B, N, S, kFlashStatCopies};
+  *outputs = {out, statistics, statistics};
+  return Status::Ok();
+}
+
+}  // namespace mst
