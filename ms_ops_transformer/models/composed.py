@@ -22,7 +22,7 @@ class FlashAttention(fused.FlashAttention):
         self.product = ops.BatchMatMul()
         self.softmax = ops.Softmax(-1)
 
-    def attend(self, q, k, v, attn_mask, keep_prob, rng):
+    def attend(self, q, k, v, attn_mask, keep_prob, seed_offset):
         shape = q.shape
         q, k, v = self._to_bnsd(q, self.num_heads), self._to_bnsd(k, self.num_kv_heads), self._to_bnsd(v, self.num_kv_heads)
         groups = self.num_heads // self.num_kv_heads

@@ -301,6 +301,8 @@ def _take(fields, key, value):
         if any(kind != "full_attention" for kind in value or ()):
             _fail(key, "full_attention for every layer", value)
         return
+    if key == "extend_method" and str(value).lower() == "none":  # rope as it is; not "no positions"
+        return
     name = _field_of(key)
     if name is None:
         if key in IGNORED:

@@ -40,8 +40,8 @@ class DecoderLayer(nn.Cell):
         self.mlp = parts.SwiGLU(config.hidden_size, config.ffn_hidden_size, has_bias=config.add_mlp_bias,
                                 params_dtype=dtype, weight_init=init)
 
-    def construct(self, x, attn_mask=None, positions=None, rng=None):
-        x = x + self.self_attn(self.input_layernorm(x), attn_mask, positions, rng)
+    def construct(self, x, attn_mask=None, positions=None, seed_offset=None):
+        x = x + self.self_attn(self.input_layernorm(x), attn_mask, positions, seed_offset)
         return x + self.mlp(self.post_attention_layernorm(x))
 
 
@@ -67,11 +67,11 @@ class Decoder(nn.Cell):
 
     def construct(self, input_ids, attn_mask=None, positions=None):
         x = self.embed_tokens(input_ids).astype(self.compute_dtype)
-        rng = None
+        seed_offset = None
         if self.dropout_state is not None and self.training:
-            rng = self.dropout_state()  # here, outside the layers: a recomputed layer sees the same pair again
+            seed_offset = self.dropout_state()  # here, outside the layers: a recomputed layer sees the same pair again
         for index, layer in enumerate(self.layers):
-            x = layer(x, attn_mask, positions, None if rng is None else rng + ms.Tensor([0, index], ms.int64))
+            x = layer(x, attn_mask, positions, None if seed_offset is None else seed_offset + ms.Tensor([0, index], ms.int64))
         return self.norm(x)
 
 

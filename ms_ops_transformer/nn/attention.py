@@ -25,14 +25,14 @@ class _DropoutCore(nn.Cell):
         self.keep_prob = keep_prob
         self.dropout_state = DropoutState(seed) if keep_prob < 1 else None
 
-    def current_rng(self, rng):
+    def current_seed(self, seed_offset):
         """The pair to use and the keep probability; outside training nothing is dropped."""
         if self.keep_prob == 1 or not self.training:
             return None, 1.0
-        if rng is not None:
-            return rng, self.keep_prob
+        if seed_offset is not None:
+            return seed_offset, self.keep_prob
         if self._has_config_recompute:
-            raise ValueError("For an attention Cell with dropout inside a recomputed Cell, 'rng' must be given (the result "
+            raise ValueError("For an attention Cell with dropout inside a recomputed Cell, 'seed_offset' must be given (the result "
                              "of a DropoutState outside of it), but got None.")
         return self.dropout_state(), self.keep_prob
 
@@ -59,7 +59,7 @@ class FlashAttention(_DropoutCore):
         - **k** (Tensor), **v** (Tensor) - [B, Skv, Nkv*D] or by layout.
         - **attn_mask** (Tensor, optional) - bool or uint8, 1 = drop; [Sq, Skv], [B, 1, Sq, Skv], [B, N, Sq, Skv] or
           [B, 1, 1, Skv]. Default ``None``.
-        - **rng** (Tensor, optional) - int64 [2], (seed, offset) of the dropout. Default ``None``: the Cell's own, which
+        - **seed_offset** (Tensor, optional) - int64 [2], (seed, offset) of the dropout. Default ``None``: the Cell's own, which
           moves on with every call; inside a recomputed Cell it must be given.
 
     Outputs:
@@ -89,15 +89,15 @@ class FlashAttention(_DropoutCore):
         self.layout = one_of("FlashAttention", "layout", layout, _LAYOUTS)
         self.scale = 1 / math.sqrt(head_dim) if scale is None else positive_float("FlashAttention", "scale", scale)
 
-    def construct(self, q, k, v, attn_mask=None, rng=None):
+    def construct(self, q, k, v, attn_mask=None, seed_offset=None):
         self._check_heads(k)
-        rng, keep_prob = self.current_rng(rng)
-        return self.attend(q, k, v, attn_mask, keep_prob, rng)
+        seed_offset, keep_prob = self.current_seed(seed_offset)
+        return self.attend(q, k, v, attn_mask, keep_prob, seed_offset)
 
-    def attend(self, q, k, v, attn_mask, keep_prob, rng):
+    def attend(self, q, k, v, attn_mask, keep_prob, seed_offset):
         """The operator itself."""
         return flash_attention(q, k, v, self.num_heads, layout=self.layout, causal=self.causal, attn_mask=attn_mask,
-                               scale=self.scale, keep_prob=keep_prob, rng=rng)
+                               scale=self.scale, keep_prob=keep_prob, seed_offset=seed_offset)
 
     def _check_heads(self, k):
         """The keys have as many heads as the constructor was told (the operator would deduce another number)."""
@@ -137,7 +137,7 @@ class FlashAttentionScore(_DropoutCore):
         - **scale** (float, optional) - overrides the constructor's. Default ``None``.
         - **real_shift** (Tensor, optional), **drop_mask** (Tensor, optional), **prefix**, **actual_seq_qlen**,
           **actual_seq_kvlen** - as for ``ops.flash_attention_score``. Default ``None``.
-        - **rng** (Tensor, optional) - int64 [2], (seed, offset) of the dropout. Default ``None``: the Cell's own.
+        - **seed_offset** (Tensor, optional) - int64 [2], (seed, offset) of the dropout. Default ``None``: the Cell's own.
 
     Outputs:
         Tensor of the shape of `query` (last head dim as `value`).
@@ -170,7 +170,7 @@ class FlashAttentionScore(_DropoutCore):
         self.pse_type, self.q_start_idx, self.kv_start_idx = 1, 0, 0
 
     def construct(self, query, key, value, attn_mask=None, scale=None, real_shift=None, drop_mask=None, prefix=None,
-                  actual_seq_qlen=None, actual_seq_kvlen=None, rng=None):
+                  actual_seq_qlen=None, actual_seq_kvlen=None, seed_offset=None):
         heads = self.head_num
         if heads is None:
             heads = query.shape[_HEAD_AXIS[self.input_layout]]
@@ -188,15 +188,15 @@ class FlashAttentionScore(_DropoutCore):
             elif self.keep_mask:
                 attn_mask = attn_mask == 0 if attn_mask.dtype == ms.uint8 else ops.logical_not(attn_mask)
         if drop_mask is not None:
-            rng, keep_prob = None, self.keep_prob
+            seed_offset, keep_prob = None, self.keep_prob
         else:
-            rng, keep_prob = self.current_rng(rng)
+            seed_offset, keep_prob = self.current_seed(seed_offset)
         return flash_attention_score(
             query, key, value, heads, real_shift=real_shift, drop_mask=drop_mask, attn_mask=attn_mask, prefix=prefix,
             actual_seq_qlen=actual_seq_qlen, actual_seq_kvlen=actual_seq_kvlen, keep_prob=keep_prob, scalar_value=scale,
             pre_tokens=self.pre_tokens, next_tokens=self.next_tokens, inner_precise=self.inner_precise,
             input_layout=self.input_layout, sparse_mode=self.sparse_mode, pse_type=pse_type,
-            q_start_idx=self.q_start_idx, kv_start_idx=self.kv_start_idx, rng=rng)
+            q_start_idx=self.q_start_idx, kv_start_idx=self.kv_start_idx, seed_offset=seed_offset)
 
     def _bias(self, mask, query, key, heads):
         """An additive mask of any rank up to 4 as the operator's real_shift, [B or 1, N, Sq, Skv]."""
@@ -260,7 +260,7 @@ class SelfAttention(nn.Cell):
         - **x** (Tensor) - [B, S, H].
         - **attn_mask** (Tensor, optional) - as for FlashAttention. Default ``None``.
         - **positions** (Tensor, optional) - as for RotaryEmbedding. Default ``None``.
-        - **rng** (Tensor, optional) - as for FlashAttention. Default ``None``.
+        - **seed_offset** (Tensor, optional) - as for FlashAttention. Default ``None``.
 
     Outputs:
         Tensor [B, S, H].
@@ -307,10 +307,10 @@ class SelfAttention(nn.Cell):
         self.rotary = rotary
         self.core = core(head_dim, num_heads, causal=causal, num_kv_heads=self.num_kv_heads, dropout=dropout)
 
-    def construct(self, x, attn_mask=None, positions=None, rng=None):
+    def construct(self, x, attn_mask=None, positions=None, seed_offset=None):
         q = self._heads(self.q_proj(x), self.num_heads, self.q_norm, positions)
         k = self._heads(self.k_proj(x), self.num_kv_heads, self.k_norm, positions)
-        return self.o_proj(self.core(q, k, self.v_proj(x), attn_mask, rng))
+        return self.o_proj(self.core(q, k, self.v_proj(x), attn_mask, seed_offset))
 
     def _heads(self, x, heads, norm, positions):
         """Norm and rotation of each head; [B, S, heads*D] in and out."""

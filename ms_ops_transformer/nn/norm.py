@@ -53,10 +53,13 @@ class RMSNorm(nn.Cell):
         dtype = x.dtype
         if self.compute_dtype is not None:
             x = x.astype(self.compute_dtype)
-        return self.normalise(x, self.weight.astype(x.dtype)).astype(dtype)
+        gamma = self.weight
+        if gamma.dtype != ms.float32:
+            gamma = gamma.astype(x.dtype)
+        return self.normalise(x, gamma).astype(dtype)
 
     def normalise(self, x, gamma):
-        """The operator itself, operands in one dtype."""
+        """The operator itself; gamma is float32 or in the dtype of x."""
         return rms_norm(x, gamma, self.eps)[0]
 
     def extend_repr(self):
