@@ -65,21 +65,28 @@ __aicore__ inline void RowScale(const AscendC::LocalTensor<float>& dst, const As
   AscendC::PipeBarrier<PIPE_V>();
 }
 
-// dst[row, :] = tile[row, :] * vec[:]
+// dst[row, :] = tile[row, :] * factor[row, :]; factorPitch 0: the same row of factors for all.
 __aicore__ inline void RowMul(const AscendC::LocalTensor<float>& dst, const AscendC::LocalTensor<float>& tile,
-                              const AscendC::LocalTensor<float>& vec, int64_t rows, int64_t cols, int64_t pitch) {
+                              const AscendC::LocalTensor<float>& factor, int64_t rows, int64_t cols, int64_t pitch,
+                              int64_t factorPitch = 0) {
+  if (cols == pitch && factorPitch == pitch) {
+    AscendC::Mul(dst, tile, factor, static_cast<int32_t>(rows * cols));
+    AscendC::PipeBarrier<PIPE_V>();
+    return;
+  }
   if (!IsShortRow(cols, pitch)) {
     for (int64_t row = 0; row < rows; ++row) {
-      AscendC::Mul(dst[row * pitch], tile[row * pitch], vec, static_cast<int32_t>(cols));
+      AscendC::Mul(dst[row * pitch], tile[row * pitch], factor[row * factorPitch], static_cast<int32_t>(cols));
     }
     AscendC::PipeBarrier<PIPE_V>();
     return;
   }
   const uint8_t stride = static_cast<uint8_t>(pitch / kBlockFloats);
+  const uint8_t factorStride = static_cast<uint8_t>(factorPitch / kBlockFloats);
   for (int64_t col = 0; col < cols; col += kRepeatFloats) {
     const uint64_t mask = MinOf(kRepeatFloats, cols - col);
-    AscendC::Mul(dst[col], tile[col], vec[col], mask, static_cast<uint8_t>(rows),
-                 AscendC::BinaryRepeatParams(1, 1, 1, stride, stride, 0));
+    AscendC::Mul(dst[col], tile[col], factor[col], mask, static_cast<uint8_t>(rows),
+                 AscendC::BinaryRepeatParams(1, 1, 1, stride, stride, factorStride));
   }
   AscendC::PipeBarrier<PIPE_V>();
 }
