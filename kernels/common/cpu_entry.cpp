@@ -117,13 +117,7 @@ std::vector<Shape> AotInferShape(const char* op, int* ndims, int64_t** shapes, A
     if (absent.find("," + std::string(desc.inputs[i].name) + ",") != std::string::npos) continue;
     args.inputs()[i].shape.assign(shapes[next], shapes[next] + ndims[next]);
     ++next;
-    // Shapes do not depend on dtypes, which are not given here: take the first that is allowed.
-    args.inputs()[i].dtype = DTypeOf(desc.inputs[i].dtype);
-    for (size_t s = 0; s < desc.dtypeSymbols.size(); ++s) {
-      if (std::strcmp(desc.dtypeSymbols[s], desc.inputs[i].dtype) == 0) {
-        args.inputs()[i].dtype = desc.dtypeColumns[0][s];
-      }
-    }
+    args.inputs()[i].dtype = args.DTypeIn(desc.inputs[i], 0);  // shapes do not depend on dtypes, which are not given
   }
   std::vector<Shape> outputs;
   if (args.Bind().ok() && (!args.allDimsKnown() || desc.check(args).ok()) && args.InferShapes(&outputs).ok()) {

@@ -125,10 +125,17 @@ int64_t OpArgs::Evaluate(std::string_view product) const {
   return result;
 }
 
+DType OpArgs::DTypeIn(const TensorDesc& tensor, size_t column) const {
+  for (size_t s = 0; s < desc_.dtypeSymbols.size(); ++s) {
+    if (std::strcmp(desc_.dtypeSymbols[s], tensor.dtype) == 0) return desc_.dtypeColumns[column][s];
+  }
+  return DTypeOf(tensor.dtype);
+}
+
 // A combination of dtypes survives as long as every input seen so far fits it.
 Status OpArgs::BindDTypes() {
-  const auto& columns = desc_.dtypeColumns;
-  std::vector<bool> fits(columns.size(), true);
+  const size_t numColumns = desc_.dtypeColumns.size();
+  std::vector<bool> fits(numColumns, true);
   for (size_t i = 0; i < inputs_.size(); ++i) {
     const TensorDesc& tensor = desc_.inputs[i];
     const DType got = inputs_[i].dtype;
@@ -136,28 +143,17 @@ Status OpArgs::BindDTypes() {
       if (tensor.optional) continue;
       return TypeErrorFor(*this, "'%s' must be a Tensor, but got None.", tensor.name);
     }
-    size_t symbol = 0;
-    while (symbol < desc_.dtypeSymbols.size() && std::strcmp(desc_.dtypeSymbols[symbol], tensor.dtype) != 0) ++symbol;
-    std::string allowed;
-    bool ok = false;
-    for (size_t c = 0; c < columns.size(); ++c) {
-      if (!fits[c]) continue;
-      const DType want = symbol < desc_.dtypeSymbols.size() ? columns[c][symbol] : DTypeOf(tensor.dtype);
-      if (want == got) {
-        ok = true;
-        continue;
-      }
-      fits[c] = false;
-      const std::string name = NameOf(want);
-      if ((", " + allowed + ",").find(", " + name + ",") == std::string::npos) {
-        allowed += (allowed.empty() ? "" : ", ") + name;
-      }
+    const std::vector<bool> before = fits;
+    for (size_t c = 0; c < numColumns; ++c) fits[c] = fits[c] && DTypeIn(tensor, c) == got;
+    if (std::find(fits.begin(), fits.end(), true) != fits.end()) continue;
+    std::vector<std::string> allowed;
+    for (size_t c = 0; c < numColumns; ++c) {
+      const char* name = NameOf(DTypeIn(tensor, c));
+      if (before[c] && std::find(allowed.begin(), allowed.end(), name) == allowed.end()) allowed.push_back(name);
     }
-    if (!ok) {
-      const char* rule = allowed.find(',') == std::string::npos ? "" : "one of ";
-      return TypeErrorFor(*this, "dtype of '%s' must be %s%s, but got %s.", tensor.name, rule, allowed.c_str(),
-                          NameOf(got));
-    }
+    std::string rule = allowed.size() == 1 ? "" : "one of ";
+    for (size_t k = 0; k < allowed.size(); ++k) rule += (k == 0 ? "" : ", ") + allowed[k];
+    return TypeErrorFor(*this, "dtype of '%s' must be %s, but got %s.", tensor.name, rule.c_str(), NameOf(got));
   }
   column_ = static_cast<int>(std::find(fits.begin(), fits.end(), true) - fits.begin());
   return Status::Ok();
@@ -255,13 +251,7 @@ Status OpArgs::InferShapes(std::vector<Shape>* outputs) const {
 
 std::vector<DType> OpArgs::InferDTypes() const {
   std::vector<DType> dtypes;
-  for (const TensorDesc& tensor : desc_.outputs) {
-    DType dtype = DTypeOf(tensor.dtype);
-    for (size_t s = 0; s < desc_.dtypeSymbols.size(); ++s) {
-      if (std::strcmp(desc_.dtypeSymbols[s], tensor.dtype) == 0) dtype = desc_.dtypeColumns[column_][s];
-    }
-    dtypes.push_back(dtype);
-  }
+  for (const TensorDesc& tensor : desc_.outputs) dtypes.push_back(DTypeIn(tensor, column_));
   return dtypes;
 }
 

@@ -100,6 +100,8 @@ class OpArgs {
   bool allDimsKnown() const { return allDimsKnown_; }
   int column() const { return column_; }  // index into desc().dtypeColumns
 
+  // The dtype of a tensor of the spec in one column.
+  DType DTypeIn(const TensorDesc& tensor, size_t column) const;
   // Checks ranks, dims and dtypes against the spec and binds the symbols.
   Status Bind();
   // Output shapes by the spec (after Bind), unknown dims as -1.

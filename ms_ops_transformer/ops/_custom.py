@@ -23,6 +23,7 @@ _DTYPE_NAMES = {
 }
 _MS_DTYPES = {name: dtype for dtype, name in _DTYPE_NAMES.items()}
 _BPROPS = {}
+_CACHED_SHAPES = 1024  # results of inference that a primitive keeps
 
 
 def bprop_of(name):
@@ -82,6 +83,7 @@ class _Primitive(ops.Custom):
     def __init__(self, spec, attrs, absent, bprop):
         self._spec = spec
         self._absent = absent
+        self._inferred = {}
         self._native = _native.Op(spec.name, attrs)
         reg_info = _reg_info(spec, {**attrs, "absent": ",".join(absent)})
         super().__init__(f"{_level.library()}:{spec.class_name}", None, _unused, "aot", bprop, reg_info)
@@ -90,15 +92,23 @@ class _Primitive(ops.Custom):
 
     def __infer__(self, *args):
         dtypes = [_dtype_name(arg["dtype"]) for arg in args]
-        outputs = self._native.infer([arg["shape"] for arg in args], dtypes)
+        key = (*dtypes, *[tuple(arg["shape"] or ()) for arg in args])
+        known = self._inferred.get(key)
+        if known is None:
+            known = self._infer([arg["shape"] for arg in args], dtypes)
+            if len(self._inferred) >= _CACHED_SHAPES:
+                self._inferred.clear()
+            self._inferred[key] = known
+        return {"shape": known[0], "dtype": known[1], "value": None}
+
+    def _infer(self, shapes, dtypes):
+        outputs = self._native.infer(shapes, dtypes)
         for tensor, dtype in zip(self._spec.inputs, dtypes):
             if (dtype is None) != (tensor.name in self._absent):
                 raise ValueError(f"'{tensor.name}' of '{self._spec.name}' must be in `absent` exactly if it is None")
         if len(outputs) == 1:
-            shape, dtype = outputs[0]
-            return {"shape": shape, "dtype": _MS_DTYPES[dtype], "value": None}
-        shapes = tuple(shape for shape, _ in outputs)
-        return {"shape": shapes, "dtype": tuple(_MS_DTYPES[dtype] for _, dtype in outputs), "value": None}
+            return outputs[0][0], _MS_DTYPES[outputs[0][1]]
+        return tuple(shape for shape, _ in outputs), tuple(_MS_DTYPES[dtype] for _, dtype in outputs)
 
 
 def _unused(*_):
