@@ -88,6 +88,31 @@ CASES = [
     case("no_keys", Sq=3, Skv=0, stats=True, zeros=True),
 ]
 
+
+
+def _seed(x):
+    x["seed_offset"] = np.array([7, 0], np.int64)
+
+
+_PLAIN = {"N": 8, "Sq": 2048, "D": 128}
+_ONE = ("float32",)
+PERF_CASES = [  # tp4: the heads of one of four ranks
+    case("llama2_7b_tp4", **_PLAIN),
+    case("llama2_7b_tp4_causal", sparse_mode=3, **_PLAIN),
+    case("gpt2", N=12, Sq=1024, D=64),
+    case("gpt2_causal", N=12, Sq=1024, D=64, sparse_mode=3),
+    case("qwen3_8b_tp4", N=8, Nkv=2, Sq=2048, D=128, sparse_mode=3),
+    case("mistral_7b_tp4", N=8, Nkv=2, Sq=4096, D=128, sparse_mode=4, pre_tokens=1024, next_tokens=0, dtypes=_ONE),
+    case("short", B=8, N=12, Sq=128, D=64),
+    case("mask_tensor", mask=(1, 1, 2048, 2048), dtypes=_ONE, **_PLAIN),
+    case("pse", pse=(1, 8, 2048, 2048), dtypes=_ONE, **_PLAIN),
+    case("dropout", keep_prob=0.9, edit=_seed, dtypes=_ONE, **_PLAIN),
+    case("packed", N=8, D=128, q_lens=(512, 1000, 24, 2048, 512), kv_lens=(512, 1000, 24, 2048, 512), dtypes=_ONE),
+    case("odd_length", N=8, Sq=2047, D=128, dtypes=_ONE),
+    case("odd_width", N=8, Sq=2048, D=121, dtypes=_ONE),
+    case("long", N=1, Sq=32768, D=128, passes=(), dtypes=("float32", "bfloat16")),  # for its memory
+]
+
 OP = flash_op(ops.flash_attention_score, launch=flash_launch)
 test_reference, test_pynative, test_graph, test_twin = suite(OP, CASES)
 

@@ -58,8 +58,16 @@ class Run:
     def case(self, name, module, c, dtype):
         """The passes of one case in one dtype."""
         memory = {} if self.options.quick else self.child(name, c, dtype)
+        passes = c.get("passes", PASSES)
+        if not passes:  # a case for its memory
+            for which, forms in memory.items():
+                self.rows[name, c.name, dtype, which] = {"extra_mb": forms["kernel"] / 1e6}
+                print(
+                    f"{name:26} {c.name:22} {dtype:9} {which:9} extra memory {forms['kernel'] / 1e6:.1f} MB", flush=True
+                )
+            return
         bench = measure.Bench(name, module, c, dtype, self.threads)
-        for which in c.get("passes", PASSES):
+        for which in passes:
             if bench.amount(which) is None:
                 continue
             before = self.peak(bench)
@@ -82,7 +90,9 @@ class Run:
     def child(self, name, c, dtype):
         """{pass: {form: bytes}} of peak memory, one process per form."""
         found = {}
-        jobs = [("kernel", "")] + [(f, w) for f in ("composed", "torch") for w in ("forward", "both")]
+        jobs = [("kernel", "")]
+        if c.get("passes", PASSES):
+            jobs += [(form, which) for form in ("composed", "torch") for which in ("forward", "both")]
         for form, which in jobs:
             command = [sys.executable, __file__, "--memory", name, c.name, dtype, form, which]
             done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **self.environment()})
@@ -181,6 +191,16 @@ def describe(run):
     return facts
 
 
+def example(environment):
+    """tokens/s of the example model `small` over those of its composed form, from the table that the example prints."""
+    program = measure.TESTS.parent / "examples" / "train_llm.py"
+    command = [sys.executable, program, "--config", "small", "--compare-only"]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, env={**os.environ, **environment}, check=True)
+    print("\n" + done.stdout)
+    line = next(line for line in done.stdout.splitlines() if line.startswith("fused / composed"))
+    return float(line.split()[-2].rstrip("x"))
+
+
 def memory(name, case, dtype, form, which):
     """In a child process: prints the bytes as JSON."""
     module, _ = measure.test_module(name)
@@ -200,6 +220,7 @@ def main():
     parser.add_argument("--quick", action="store_true", help="first case of an operator, float32, no memory or calls")
     parser.add_argument("--threads", type=int, help="threads of the pool (default: the library's)")
     parser.add_argument("--seconds", type=float, default=4.0, help="time to spend on a row (default 4)")
+    parser.add_argument("--model", action="store_true", help="also the example model `small`, fused against composed")
     parser.add_argument("--json", metavar="FILE", help="write everything there too")
     parser.add_argument("--memory", nargs=5, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -214,6 +235,8 @@ def main():
     print(HEAD)
     for name in options.op or FORMS:
         run.operator(name)
+    if options.model:
+        run.model_ratio = example(run.environment())
     if not options.quick and not options.op:
         done = subprocess.run([sys.executable, HERE / "calls.py"], stdout=subprocess.PIPE, text=True, check=True)
         run.calls = json.loads(done.stdout.splitlines()[-1])
