@@ -30,6 +30,11 @@ def __getattr__(name):
     # MindSpore is imported by the first use of ops, nn or models, not before.
     if name in ("models", "nn", "ops", "op_info", "_native"):
         return importlib.import_module(f".{name}", __name__)
+    if not name.startswith("_"):  # functions and Cells without saying where they are
+        for part in ("ops", "nn"):
+            module = importlib.import_module(f".{part}", __name__)
+            if name in module.__all__:
+                return getattr(module, name)
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
 
 
