@@ -98,6 +98,9 @@ constexpr int32_t DEFAULT_BLK_STRIDE = 1;
 constexpr uint8_t DEFAULT_REPEAT_STRIDE = 8;
 constexpr uint8_t HALF_DEFAULT_REPEAT_STRIDE = 4;
 
+template <typename T, typename U>
+struct IsSameType : std::is_same<T, U> {};
+
 enum class TPosition : uint8_t {
   GM,
   A1,

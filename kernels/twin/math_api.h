@@ -1,0 +1,38 @@
+// Copyright 2026 The ms_ops_transformer authors. SPDX-License-Identifier: Apache-2.0
+// High-level elementwise functions, one pass each: Tanh, Sigmoid, SwiGLU. The shared temporary buffer is for the card.
+#ifndef MST_TWIN_MATH_API_H_
+#define MST_TWIN_MATH_API_H_
+
+#include "vector_unary.h"
+
+namespace AscendC {
+
+template <typename T, bool isReuseSource = false>
+__aicore__ inline void Tanh(const LocalTensor<T>& dstTensor, const LocalTensor<T>& srcTensor,
+                            const LocalTensor<uint8_t>& /*sharedTmpBuffer*/, const uint32_t calCount) {
+  detail::IssueUnary<detail::UnaryOp::kTanh>("Tanh", dstTensor, srcTensor, static_cast<int32_t>(calCount));
+}
+
+template <typename T, bool isReuseSource = false>
+__aicore__ inline void Sigmoid(const LocalTensor<T>& dstTensor, const LocalTensor<T>& srcTensor,
+                               const LocalTensor<uint8_t>& /*sharedTmpBuffer*/, const uint32_t calCount) {
+  detail::IssueUnary<detail::UnaryOp::kSigmoid>("Sigmoid", dstTensor, srcTensor, static_cast<int32_t>(calCount));
+}
+
+// dst = src0 * src1 * sigmoid(scalarValue * src1)
+template <typename T, bool isReuseSource = false>
+__aicore__ inline void SwiGLU(LocalTensor<T>& dstTensor, const LocalTensor<T>& srcTensor0,
+                              const LocalTensor<T>& srcTensor1, const float& scalarValue,
+                              const LocalTensor<uint8_t>& /*sharedTmpBuffer*/, const uint32_t calCount) {
+  const LocalTensor<T> dst = dstTensor;
+  check::Issue(
+      PIPE_V, "SwiGLU", check::Count(calCount),
+      [=] {
+        detail::SwiGLURun<T>(dst.GetPhyAddr(), srcTensor0.GetPhyAddr(), srcTensor1.GetPhyAddr(), scalarValue, calCount);
+      },
+      check::Out(dst), check::In(srcTensor0), check::In(srcTensor1));
+}
+
+}  // namespace AscendC
+
+#endif  // MST_TWIN_MATH_API_H_
