@@ -21,8 +21,10 @@ Status CheckTokens(const OpArgs& args, const FlashAttentionScoreShape& s) {
   if (s.packed != 0 || s.Sq == 0 || s.Skv == 0) return Status::Ok();
   const FlashBand band = FlashBandOf(s, 0, s.Sq, s.Skv, 0);
   if (band.first < s.Skv && band.last > -s.Sq) return Status::Ok();
-  return ValueErrorFor(args, "'pre_tokens' and 'next_tokens' must leave a pair of %ld queries and %ld keys, but got %ld "
-                       "and %ld.", L(s.Sq), L(s.Skv), L(s.preTokens), L(s.nextTokens));
+  return ValueErrorFor(args,
+                       "'pre_tokens' and 'next_tokens' must leave a pair of %ld queries and %ld keys, but got %ld "
+                       "and %ld.",
+                       L(s.Sq), L(s.Skv), L(s.preTokens), L(s.nextTokens));
 }
 
 // Modes 7 and 8: one sequence has the band, the others are causal. Needs the lengths.
@@ -43,19 +45,25 @@ Status ReadBandSequence(const OpArgs& args, FlashAttentionScoreProblem* problem)
     if (b == s.bandSequence) {
       const int64_t leastNext = lengths.rows - lengths.keys;
       if (s.preTokens < lengths.keys) {
-        return ValueErrorFor(args, "'pre_tokens' must be at least %ld, the keys of sequence %ld, with sparse_mode %d, "
-                             "but got %ld.", L(lengths.keys), L(b), s.sparseMode, L(s.preTokens));
+        return ValueErrorFor(args,
+                             "'pre_tokens' must be at least %ld, the keys of sequence %ld, with sparse_mode %d, "
+                             "but got %ld.",
+                             L(lengths.keys), L(b), s.sparseMode, L(s.preTokens));
       }
       if (s.nextTokens < leastNext) {
-        return ValueErrorFor(args, "'next_tokens' must be at least %ld, queries less keys of sequence %ld, with "
-                             "sparse_mode %d, but got %ld.", L(leastNext), L(b), s.sparseMode, L(s.nextTokens));
+        return ValueErrorFor(args,
+                             "'next_tokens' must be at least %ld, queries less keys of sequence %ld, with "
+                             "sparse_mode %d, but got %ld.",
+                             L(leastNext), L(b), s.sparseMode, L(s.nextTokens));
       }
       if (s.sparseMode == 7 && s.nextTokens > 0) {
         return ValueErrorFor(args, "'next_tokens' must be at most 0 with sparse_mode 7, but got %ld.", L(s.nextTokens));
       }
     } else if (s.sparseMode == 7 && lengths.rows > lengths.keys) {
-      return ValueErrorFor(args, "sequence %ld must have at most as many queries as keys (%ld) with sparse_mode 7, but "
-                           "got %ld.", L(b), L(lengths.keys), L(lengths.rows));
+      return ValueErrorFor(args,
+                           "sequence %ld must have at most as many queries as keys (%ld) with sparse_mode 7, but "
+                           "got %ld.",
+                           L(b), L(lengths.keys), L(lengths.rows));
     }
   }
   return Status::Ok();

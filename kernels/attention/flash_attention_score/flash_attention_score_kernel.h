@@ -14,12 +14,11 @@
 #ifndef MST_ATTENTION_FLASH_ATTENTION_SCORE_KERNEL_H_
 #define MST_ATTENTION_FLASH_ATTENTION_SCORE_KERNEL_H_
 
-#include "kernel_operator.h"
-#include "lib/matmul_intf.h"
-
 #include "attention/flash_attention_score/flash_attention_score_dropout.h"
 #include "attention/flash_attention_score/flash_attention_score_operand.h"
 #include "attention/flash_attention_score/flash_attention_score_output.h"
+#include "kernel_operator.h"
+#include "lib/matmul_intf.h"
 
 namespace mst {
 
@@ -49,8 +48,6 @@ class FlashAttentionScoreKernel {
 
     queryGm_.SetGlobalBuffer(reinterpret_cast<__gm__ T*>(query));
     valueGm_.SetGlobalBuffer(reinterpret_cast<__gm__ T*>(value));
-    keys_.Init(pipe, key, tiles_->superRows, shape_->D, tiles_->dPad, shape_->kRow);
-    values_.Init(pipe, value, tiles_->superRows, shape_->Dv, tiles_->dvPad, shape_->vRow);
     GM_ADDR own = workspace + core * tiling->coreWorkspaceBytes;
     scoresGm_.SetGlobalBuffer(reinterpret_cast<__gm__ float*>(own));
     own += tiles_->qRows * tiles_->scoreRow * sizeof(float);
@@ -58,6 +55,10 @@ class FlashAttentionScoreKernel {
     own += tiles_->qRows * tiles_->dvPad * sizeof(float);
     probsGm_.SetGlobalBuffer(reinterpret_cast<__gm__ T*>(own));
     own += tiles_->qRows * tiles_->probRow * sizeof(T);
+    GM_ADDR denseValues = own + tiles_->superRows * tiles_->dPad * sizeof(T);
+    keys_.Init(pipe, key, own, tiles_->superRows, shape_->D, tiles_->dPad, shape_->kRow);
+    values_.Init(pipe, value, denseValues, tiles_->superRows, shape_->Dv, tiles_->dvPad, shape_->vRow);
+    own += tiling->denseBytes;
     stateGm_.SetGlobalBuffer(reinterpret_cast<__gm__ float*>(own));
 
     strip_.Init(pipe, shape_, tiles_, realShift, slopes, attnMask);
@@ -185,10 +186,9 @@ class FlashAttentionScoreKernel {
     }
     const uint32_t m = static_cast<uint32_t>(rows);
     const uint32_t k = static_cast<uint32_t>(tile.colsPad);
-    AscendC::SoftmaxFlashV2<float, true>(probs, output_.Sum(r), output_.Max(r), scores, output_.Alpha(r),
-                                         output_.Sum(r), output_.Max(r),
-                                         strip_.Work().template ReinterpretCast<uint8_t>(), SoftMaxTiling{},
-                                         AscendC::SoftMaxShapeInfo{m, k, m, k});
+    AscendC::SoftmaxFlashV2<float, true>(
+        probs, output_.Sum(r), output_.Max(r), scores, output_.Alpha(r), output_.Sum(r), output_.Max(r),
+        strip_.Work().template ReinterpretCast<uint8_t>(), SoftMaxTiling{}, AscendC::SoftMaxShapeInfo{m, k, m, k});
     AscendC::PipeBarrier<PIPE_V>();
     dropout_.Apply(probs, strip_.Work(), sequence, tile, row + r, rows);
     if (careful_) {

@@ -3,10 +3,9 @@
 #ifndef MST_ATTENTION_FLASH_ATTENTION_SCORE_OPERAND_H_
 #define MST_ATTENTION_FLASH_ATTENTION_SCORE_OPERAND_H_
 
+#include "attention/flash_attention_score/flash_attention_score_units.h"
 #include "kernel_operator.h"
 #include "kernel_tiling/kernel_tiling.h"
-
-#include "attention/flash_attention_score/flash_attention_score_units.h"
 
 namespace mst {
 
@@ -16,12 +15,18 @@ template <typename T>
 class FlashOperand {
  public:
   // `width`: elements of a row, `widthPad` of them in L1; `pitch`: elements from one row to the next in GM.
-  __aicore__ inline void Init(AscendC::TPipe* pipe, GM_ADDR gm, int64_t superRows, int64_t width, int64_t widthPad,
-                              int64_t pitch) {
+  // `dense`: room for superRows x width elements, used if the pitch is more than a copy into L1 can have.
+  __aicore__ inline void Init(AscendC::TPipe* pipe, GM_ADDR gm, GM_ADDR dense, int64_t superRows, int64_t width,
+                              int64_t widthPad, int64_t pitch) {
     gm_.SetGlobalBuffer(reinterpret_cast<__gm__ T*>(gm));
     superRows_ = superRows;
     width_ = width;
+    widthPad_ = widthPad;
     pitch_ = pitch;
+    if (pitch > kFlashMaxPitch) {
+      denseGm_.SetGlobalBuffer(reinterpret_cast<__gm__ T*>(dense));
+      pipe->InitBuffer(denseQue_, 1, kFlashDenseBytes);
+    }
     pipe->InitBuffer(que_, 1, static_cast<uint32_t>(superRows * widthPad * sizeof(T)));
     super_ = -1;
   }
@@ -35,17 +40,22 @@ class FlashOperand {
     sequence_ = sequence.index;
     const int64_t rows = MinOf(superRows_, sequence.keys - super);
     rows_ = RoundUpOf(rows, kFractalRows);
+    AscendC::GlobalTensor<T> source = gm_[offset + (sequence.keyBase + super) * pitch_];
+    if (pitch_ > kFlashMaxPitch) {
+      Densify(source, rows);
+      source = denseGm_;
+    }
     AscendC::Nd2NzParams copy;
     copy.ndNum = 1;
     copy.nValue = static_cast<uint16_t>(rows);
     copy.dValue = static_cast<uint16_t>(width_);
     copy.srcNdMatrixStride = 0;
-    copy.srcDValue = static_cast<uint16_t>(pitch_);
+    copy.srcDValue = static_cast<uint16_t>(pitch_ > kFlashMaxPitch ? width_ : pitch_);
     copy.dstNzC0Stride = static_cast<uint16_t>(rows_);
     copy.dstNzNStride = 1;
     copy.dstNzMatrixStride = 0;
     tensor_ = que_.template AllocTensor<T>();
-    AscendC::DataCopy(tensor_, gm_[offset + (sequence.keyBase + super) * pitch_], copy);
+    AscendC::DataCopy(tensor_, source, copy);
     que_.EnQue(tensor_);
     tensor_ = que_.template DeQue<T>();
   }
@@ -60,11 +70,33 @@ class FlashOperand {
  private:
   static constexpr int64_t kFractalRows = 16;
 
+  // Rows next to each other in the workspace, by way of UB.
+  __aicore__ inline void Densify(const AscendC::GlobalTensor<T>& source, int64_t rows) {
+    const int64_t pieceRows = kFlashDenseBytes / (widthPad_ * static_cast<int64_t>(sizeof(T)));
+    for (int64_t r = 0; r < rows; r += pieceRows) {
+      const int64_t piece = MinOf(pieceRows, rows - r);
+      AscendC::LocalTensor<T> tensor = denseQue_.template AllocTensor<T>();
+      // One by one: the distance of two rows may be too much for this copy as well.
+      for (int64_t i = 0; i < piece; ++i) {
+        CopyRowsIn(tensor[static_cast<uint32_t>(i * widthPad_)], source[(r + i) * pitch_], 1, width_, width_,
+                   widthPad_);
+      }
+      denseQue_.EnQue(tensor);
+      tensor = denseQue_.template DeQue<T>();
+      CopyRowsOut(denseGm_[r * width_], tensor, piece, width_, width_, widthPad_);
+      denseQue_.FreeTensor(tensor);
+    }
+    WaitPipe<AscendC::HardEvent::MTE3_MTE2>();
+  }
+
   AscendC::GlobalTensor<T> gm_;
+  AscendC::GlobalTensor<T> denseGm_;
+  AscendC::TQueBind<AscendC::TPosition::VECIN, AscendC::TPosition::VECOUT, 1> denseQue_;
   AscendC::TSCM<AscendC::TPosition::GM, 1> que_;
   AscendC::LocalTensor<T> tensor_;
   int64_t superRows_;
   int64_t width_;
+  int64_t widthPad_;
   int64_t pitch_;
   int64_t super_;
   int64_t kvHead_;

@@ -7,8 +7,8 @@ namespace mst {
 namespace {
 
 constexpr int64_t kMaxHeadDim = 1024;
-constexpr int64_t kMaskSide = 2048;          // rows and columns of a compressed mask
-constexpr int64_t kPrefixMaskRows = 3072;    // rows of the compressed mask of mode 6
+constexpr int64_t kMaskSide = 2048;        // rows and columns of a compressed mask
+constexpr int64_t kPrefixMaskRows = 3072;  // rows of the compressed mask of mode 6
 
 long L(int64_t value) { return static_cast<long>(value); }
 
@@ -173,14 +173,17 @@ Status ReadLengths(const OpArgs& args, FlashAttentionScoreProblem* problem) {
   const char* const names[] = {"actual_seq_qlen", "actual_seq_kvlen"};
   for (const char* name : names) {
     if (args.Has(name) == (s.packed != 0)) continue;
-    return ValueErrorFor(args, s.packed != 0 ? "'%s' must be given with input_layout 'TND', but got None."
-                                             : "'%s' must be None unless input_layout is 'TND'.", name);
+    return ValueErrorFor(args,
+                         s.packed != 0 ? "'%s' must be given with input_layout 'TND', but got None."
+                                       : "'%s' must be None unless input_layout is 'TND'.",
+                         name);
   }
   if (s.packed == 0) return Status::Ok();
   const Shape& q = args.Input(names[0]).shape;
   const Shape& kv = args.Input(names[1]).shape;
   if (q.size() != 1 || kv.size() != 1) {
-    return ValueErrorFor(args, "rank of '%s' must be 1, but got %zu.", names[q.size() == 1], q.size() == 1 ? kv.size() : q.size());
+    return ValueErrorFor(args, "rank of '%s' must be 1, but got %zu.", names[q.size() == 1],
+                         q.size() == 1 ? kv.size() : q.size());
   }
   if (q[0] != kv[0] || (q[0] == 0 && (s.Sq != 0 || s.Skv != 0))) {
     return ValueErrorFor(args, "'%s' must have as many elements as there are sequences (%ld), but got %ld.", names[1],
@@ -232,7 +235,8 @@ Status ReadRealShift(const OpArgs& args, FlashAttentionScoreProblem* problem) {
   const bool wantsSlopes = pseType >= 2;
   s.pseType = -1;
   if (args.Has(wantsSlopes ? "real_shift" : "slopes")) {
-    return ValueErrorFor(args, "'%s' must be None with pse_type %ld.", wantsSlopes ? "real_shift" : "slopes", L(pseType));
+    return ValueErrorFor(args, "'%s' must be None with pse_type %ld.", wantsSlopes ? "real_shift" : "slopes",
+                         L(pseType));
   }
   if (wantsSlopes && args.Has("slopes")) {
     const Shape& shape = args.Input("slopes").shape;
@@ -257,8 +261,10 @@ Status ReadRealShift(const OpArgs& args, FlashAttentionScoreProblem* problem) {
     }
     Broadcast strides;
     if (!BroadcastOf(shape, s, &strides)) {
-      return ValueErrorFor(args, "shape of 'real_shift' must be [B, N, Sq, Skv] ([%ld, %ld, %ld, %ld]) or 1 in the "
-                           "first three, but got %s.", L(s.B), L(s.N), L(s.Sq), L(s.Skv), ToString(shape).c_str());
+      return ValueErrorFor(args,
+                           "shape of 'real_shift' must be [B, N, Sq, Skv] ([%ld, %ld, %ld, %ld]) or 1 in the "
+                           "first three, but got %s.",
+                           L(s.B), L(s.N), L(s.Sq), L(s.Skv), ToString(shape).c_str());
     }
     s.pseBatch = strides.batch, s.pseHead = strides.head, s.pseRow = strides.row;
   }
@@ -291,9 +297,10 @@ Status ReadMask(const OpArgs& args, FlashAttentionScoreShape* s) {
   if (shape.size() == 2) shape.insert(shape.begin(), 2, 1);
   Broadcast strides;
   if (!BroadcastOf(shape, *s, &strides)) {
-    return ValueErrorFor(args, "shape of 'attn_mask' must be [B, N, Sq, Skv] ([%ld, %ld, %ld, %ld]) or 1 in the first "
-                         "three, or [Sq, Skv], but got %s.", L(s->B), L(s->N), L(s->Sq), L(s->Skv),
-                         ToString(args.Input("attn_mask").shape).c_str());
+    return ValueErrorFor(args,
+                         "shape of 'attn_mask' must be [B, N, Sq, Skv] ([%ld, %ld, %ld, %ld]) or 1 in the first "
+                         "three, or [Sq, Skv], but got %s.",
+                         L(s->B), L(s->N), L(s->Sq), L(s->Skv), ToString(args.Input("attn_mask").shape).c_str());
   }
   s->maskBatch = strides.batch, s->maskHead = strides.head, s->maskRow = strides.row;
   return Status::Ok();

@@ -15,7 +15,7 @@
 namespace mst {
 
 constexpr float kFlashHidden = -__builtin_inff();
-constexpr int32_t kFlashColsUnit = 32;     // columns: a block of mask bytes
+constexpr int32_t kFlashColsUnit = 32;      // columns: a block of mask bytes
 constexpr int32_t kFlashCompareUnit = 128;  // elements: a compare works on multiples of 256 bytes
 
 // Keys [key, key + cols) of one query head.
@@ -96,8 +96,8 @@ class FlashScoreStrip {
 
   // Rows of a tensor of the scores' shape to `dst`, pitch colsPad. A pitch of 0 in GM repeats one row.
   template <typename U>
-  __aicore__ inline void LoadRows(const AscendC::LocalTensor<U>& dst, const AscendC::GlobalTensor<U>& src,
-                                  int64_t rows, int64_t gmPitch, const FlashTile& tile) {
+  __aicore__ inline void LoadRows(const AscendC::LocalTensor<U>& dst, const AscendC::GlobalTensor<U>& src, int64_t rows,
+                                  int64_t gmPitch, const FlashTile& tile) {
     if (gmPitch >= tile.cols) {
       CopyRowsIn(dst, src, rows, tile.cols, gmPitch, tile.colsPad);
       return;

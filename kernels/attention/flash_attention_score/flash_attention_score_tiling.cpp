@@ -13,6 +13,7 @@ namespace {
 
 constexpr int64_t kPadFloats = 16;         // keeps the rows of a tile from falling on the same cache sets
 constexpr int64_t kMaxSuperRows = 16384;   // rows that one copy into L1 can have
+constexpr int64_t kMaxDenseRows = 1024;    // rows that are brought together in the workspace first
 constexpr int64_t kStateRows = 2048;       // query rows of a unit whose state is kept between super-blocks
 constexpr int64_t kMinCoreWork = 1 << 20;  // fewer multiplications than this do not pay for waking another core
 constexpr int64_t kHeadPad = 16;           // elements: a block of any dtype, and a fractal
@@ -25,6 +26,8 @@ struct Candidate {
 // Best first; the last fits everywhere.
 constexpr Candidate kCandidates[] = {{64, 512, 16}, {64, 256, 16}, {32, 256, 16}, {64, 128, 16},
                                      {32, 128, 16}, {16, 128, 16}, {16, 64, 16},  {16, 32, 16}};
+
+bool RowsAreFarApart(const FlashAttentionScoreShape& s) { return std::max(s.kRow, s.vRow) > kFlashMaxPitch; }
 
 int64_t StripFloats(const Candidate& c, int64_t dvPad) {
   return std::max<int64_t>(int64_t{c.stripRows} * c.kvCols, dvPad);
@@ -42,17 +45,20 @@ int64_t UbBytes(const FlashAttentionScoreProblem& p, const Candidate& c, int64_t
   const int64_t bits = 2 * strip / 8;
   const int64_t raw = readsPse ? strip * p.elementBytes : s.hasMask != 0 ? strip : 0;
   const int64_t dropRow = FlashDropRowBytes(c.kvCols);
-  const int64_t dropout = s.dropKind == 1 ? (3 * c.stripRows + 1) * dropRow : s.dropKind == 2 ? strip * 4 + strip / 8 : 0;
+  const int64_t dropout = s.dropKind == 1   ? (3 * c.stripRows + 1) * dropRow
+                          : s.dropKind == 2 ? strip * 4 + strip / 8
+                                            : 0;
   const int64_t valueRow = dvPad * (p.elementBytes + 4);
   const int64_t output = c.qRows * dvPad * 4;
   const int64_t statistics = 4 * c.qRows * kFlashStatCopies * 4;
-  return scores + probs + index + work + bits + raw + dropout + valueRow + output + statistics;
+  const int64_t dense = RowsAreFarApart(s) ? 2 * kFlashDenseBytes : 0;
+  return scores + probs + index + work + bits + raw + dropout + valueRow + output + statistics + dense;
 }
 
-// Bytes of L1 that a row of keys and values takes. What the CPU packs is half of its room: packed 16-bit rows may
-// become 32-bit.
-int64_t L1BytesPerRow(const FlashAttentionScoreProblem& p, int64_t dPad, int64_t dvPad) {
-  return (dPad + dvPad) * p.elementBytes;
+// Keys and values that L1 has room for beside the left operands.
+int64_t L1Rows(const FlashAttentionScoreProblem& p, const Platform& platform, int64_t dPad, int64_t dvPad) {
+  const int64_t rows = platform.l1Bytes / 8 * 5 / ((dPad + dvPad) * p.elementBytes);
+  return std::min(rows, RowsAreFarApart(p.shape) ? kMaxDenseRows : kMaxSuperRows);
 }
 
 // Which keys of a block of rows cost time: the visible ones, in whole key blocks.
@@ -158,12 +164,18 @@ Status FlashAttentionScoreTiling(const FlashAttentionScoreProblem& problem, cons
   tiling->shape = s;
   tiling->head = {0, 0, 0};
   if (s.B == 0 || s.Sq == 0) return Status::Ok();
+  if ((s.packed != 0 && (problem.qEnds == nullptr || problem.kvEnds == nullptr)) ||
+      (s.hasPrefix != 0 && problem.prefix == nullptr)) {
+    return Status::ValueError("For 'FlashAttentionScore', lengths and 'prefix' must be readable by the host.");
+  }
   const int64_t G = s.N / s.Nkv;
   t.dPad = static_cast<int32_t>(RoundUp(s.D, kHeadPad));
   t.dvPad = static_cast<int32_t>(RoundUp(s.Dv, kHeadPad));
-  const int64_t l1Rows = platform.l1Bytes / 2 / L1BytesPerRow(problem, t.dPad, t.dvPad);
+  const int64_t l1Rows = L1Rows(problem, platform, t.dPad, t.dvPad);
   const Candidate* best = &kCandidates[0];
-  while (best + 1 != std::end(kCandidates) && (UbBytes(problem, *best, t.dvPad) > platform.ubBytes || best->kvCols > l1Rows)) ++best;
+  while (best + 1 != std::end(kCandidates) &&
+         (UbBytes(problem, *best, t.dvPad) > platform.ubBytes || best->kvCols > l1Rows))
+    ++best;
   t.qRows = best->qRows;
   t.kvCols = best->kvCols;
   t.stripRows = best->stripRows;
@@ -171,8 +183,8 @@ Status FlashAttentionScoreTiling(const FlashAttentionScoreProblem& problem, cons
   t.scoreRow = static_cast<int32_t>(t.kvCols + kPadFloats);
   t.probRow = static_cast<int32_t>(t.kvCols + kPadFloats * 4 / problem.elementBytes);
   const FlashLengths longest = LongestOf(problem);
-  t.superRows = static_cast<int32_t>(std::min({RoundDown(l1Rows, t.kvCols), RoundDown(kMaxSuperRows, t.kvCols),
-                                               std::max<int64_t>(RoundUp(longest.keys, t.kvCols), t.kvCols)}));
+  t.superRows = static_cast<int32_t>(
+      std::min(RoundDown(l1Rows, t.kvCols), std::max<int64_t>(RoundUp(longest.keys, t.kvCols), t.kvCols)));
   const bool oneSuper = longest.keys <= t.superRows;
 
   // Chunks: as many as the cores need, no more blocks than a unit may have, bounded state.
@@ -191,8 +203,9 @@ Status FlashAttentionScoreTiling(const FlashAttentionScoreProblem& problem, cons
 
   const int64_t blocks = CeilDiv(t.chunkRows, t.qRows) * G;
   const int64_t stateBytes = oneSuper ? 0 : blocks * t.qRows * (t.dvPad + 2 * kFlashStatCopies) * 4;
-  tiling->coreWorkspaceBytes = RoundUp(
-      t.qRows * (int64_t{t.scoreRow} * 4 + t.dvPad * 4 + t.probRow * problem.elementBytes) + stateBytes, 512);
+  tiling->denseBytes = RowsAreFarApart(s) ? t.superRows * (t.dPad + t.dvPad) * problem.elementBytes : 0;
+  const int64_t blockBytes = t.qRows * (int64_t{t.scoreRow} * 4 + t.dvPad * 4 + t.probRow * problem.elementBytes);
+  tiling->coreWorkspaceBytes = RoundUp(blockBytes + tiling->denseBytes + stateBytes, 512);
   tiling->head.workspaceBytes = cores * tiling->coreWorkspaceBytes;
   return Status::Ok();
 }

@@ -9,24 +9,26 @@
 
 namespace mst {
 
-constexpr int32_t kFlashMaxCores = 256;         // logical cores that the unit table has room for
+constexpr int32_t kFlashMaxCores = 256;          // logical cores that the unit table has room for
 constexpr int32_t kFlashMaxBlocksPerUnit = 256;  // query blocks of a unit, over the query heads of its kv head
-constexpr int32_t kFlashStatCopies = 8;         // each row's maximum and sum fill one block of the unified buffer
-constexpr int32_t kFlashWorkBytes = 8192;       // temporaries of softmax beyond a strip
+constexpr int32_t kFlashStatCopies = 8;          // each row's maximum and sum fill one block of the unified buffer
+constexpr int32_t kFlashWorkBytes = 8192;        // temporaries of softmax beyond a strip
+constexpr int64_t kFlashMaxPitch = 65535;        // elements between two rows that a copy into L1 can skip
+constexpr int32_t kFlashDenseBytes = 8192;       // buffer through which rows further apart are brought together
 
 // Bytes that a row of drop_mask bits takes in UB: kvCols bits that start at any bit, and two bytes more.
 constexpr int32_t FlashDropRowBytes(int32_t kvCols) { return (kvCols / 8 + 4 + 31) / 32 * 32; }
 
 // The call. Strides are in elements; a packed layout has the sequences one after the other in rows, batch strides 0.
 struct FlashAttentionScoreShape {
-  int64_t B;            // batch elements, or packed sequences
-  int64_t N;            // query heads
-  int64_t Nkv;          // key and value heads
-  int64_t D;            // width of a query and key head
-  int64_t Dv;           // width of a value head
-  int64_t Sq;           // query rows of a batch element; packed: of all sequences
-  int64_t Skv;          // keys of a batch element; packed: of all sequences
-  int64_t qRow;         // query: distance of two rows, heads, batch elements
+  int64_t B;     // batch elements, or packed sequences
+  int64_t N;     // query heads
+  int64_t Nkv;   // key and value heads
+  int64_t D;     // width of a query and key head
+  int64_t Dv;    // width of a value head
+  int64_t Sq;    // query rows of a batch element; packed: of all sequences
+  int64_t Skv;   // keys of a batch element; packed: of all sequences
+  int64_t qRow;  // query: distance of two rows, heads, batch elements
   int64_t qHead;
   int64_t qBatch;
   int64_t kRow;
@@ -35,37 +37,37 @@ struct FlashAttentionScoreShape {
   int64_t vRow;
   int64_t vHead;
   int64_t vBatch;
-  int64_t outRow;       // attention_out
+  int64_t outRow;  // attention_out
   int64_t outHead;
   int64_t outBatch;
-  int64_t statRow;      // softmax_max and softmax_sum
+  int64_t statRow;  // softmax_max and softmax_sum
   int64_t statHead;
   int64_t statBatch;
-  int64_t pseRow;       // real_shift of types 0 and 1, 0 where it is broadcast; packed: the full [N, Lq, Lkv] of each
-  int64_t pseHead;      // sequence, the strides unused
+  int64_t pseRow;   // real_shift of types 0 and 1, 0 where it is broadcast; packed: the full [N, Lq, Lkv] of each
+  int64_t pseHead;  // sequence, the strides unused
   int64_t pseBatch;
-  int64_t pseCount;     // elements of real_shift
-  int64_t slopeBatch;   // slopes of types 2 and 3: N, or 0 where they are shared by the batch
-  int64_t maskRows;     // rows of the one attn_mask of all packed sequences
-  int64_t maskRow;      // attn_mask, in bytes
+  int64_t pseCount;    // elements of real_shift
+  int64_t slopeBatch;  // slopes of types 2 and 3: N, or 0 where they are shared by the batch
+  int64_t maskRows;    // rows of the one attn_mask of all packed sequences
+  int64_t maskRow;     // attn_mask, in bytes
   int64_t maskHead;
   int64_t maskBatch;
-  int64_t dropBytes;    // length of drop_mask
+  int64_t dropBytes;  // length of drop_mask
   int64_t preTokens;
   int64_t nextTokens;
   int64_t bandSequence;  // modes 7 and 8: the sequence that has the band; -1 without
-  int64_t qStart;       // positions of the first query and key for the slopes
+  int64_t qStart;        // positions of the first query and key for the slopes
   int64_t kvStart;
-  int32_t packed;       // 1: layout TND
+  int32_t packed;  // 1: layout TND
   int32_t sparseMode;
-  int32_t hasMask;      // 1: attn_mask is read; a compressed one is not
-  int32_t pseType;      // -1 without real_shift
-  int32_t dropKind;     // 0 none, 1 drop_mask, 2 generated from seed and offset
+  int32_t hasMask;   // 1: attn_mask is read; a compressed one is not
+  int32_t pseType;   // -1 without real_shift
+  int32_t dropKind;  // 0 none, 1 drop_mask, 2 generated from seed and offset
   int32_t hasPrefix;
   int32_t hasSink;
   float scale;
   float keepProb;
-  float softcap;        // 0: none
+  float softcap;  // 0: none
 };
 
 // Sizes of the pieces. Key blocks start at multiples of kvCols, query blocks at multiples of qRows.
@@ -101,8 +103,9 @@ struct FlashAttentionScoreTilingData {
   TilingHead head;
   FlashAttentionScoreShape shape;
   FlashAttentionScoreTiles tiles;
-  int64_t coreWorkspaceBytes;               // of each core, one after the other
-  int64_t unitBegin[kFlashMaxCores + 1];    // a core works on units [unitBegin[core], unitBegin[core + 1])
+  int64_t coreWorkspaceBytes;             // of each core, one after the other
+  int64_t denseBytes;                     // of these: keys and values of a super-block whose rows are far apart
+  int64_t unitBegin[kFlashMaxCores + 1];  // a core works on units [unitBegin[core], unitBegin[core + 1])
 };
 
 }  // namespace mst

@@ -13,8 +13,8 @@ namespace mst {
 // One element of the batch.
 struct FlashSequence {
   int64_t index;
-  int64_t rowBase;   // packed: its first row in query; otherwise 0
-  int64_t keyBase;   // packed: its first row in key and value; otherwise 0
+  int64_t rowBase;  // packed: its first row in query; otherwise 0
+  int64_t keyBase;  // packed: its first row in key and value; otherwise 0
   int64_t rows;
   int64_t keys;
   int64_t pairBase;  // rows x keys of all sequences before it
