@@ -31,6 +31,12 @@ constexpr int64_t kBlockM = 120;   // rows of A converted at once
 constexpr int64_t kBlockN = 1024;  // columns of B packed at once when B comes unpacked
 
 int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+int64_t RoundUp(int64_t a, int64_t b) { return CeilDiv(a, b) * b; }
+
+// Words from one row of a panel to the next: the last panel is only as wide as it must be.
+int64_t PanelStride(int64_t n, int64_t panelBegin) {
+  return std::min<int64_t>(kPanelColumns, RoundUp(n - panelBegin, kLanes));
+}
 
 // ---------------------------------------------------------------------------------------------------------- scratch
 
@@ -45,7 +51,7 @@ class Scratch {
   void* Get(Slot slot, int64_t bytes) {
     if (bytes > bytes_[slot]) {
       free(data_[slot]);
-      bytes_[slot] = CeilDiv(bytes, 4096) * 4096;
+      bytes_[slot] = RoundUp(bytes, 4096);
       data_[slot] = aligned_alloc(4096, size_t(bytes_[slot]));
       if (data_[slot] == nullptr) abort();
     }
@@ -280,22 +286,22 @@ void PackBlock(Elem elem, const Matrix& b, int64_t kBegin, int64_t nBegin, int64
   const bool pairs = IsPairs(elem);
   for (int64_t j = 0; j < n; j += kPanelColumns, dst += panelWords) {
     const int64_t columns = std::min<int64_t>(kPanelColumns, n - j);
-    if (CeilDiv(columns, kLanes) < kTileVectors) memset(dst, 0, size_t(panelWords) * 4);
+    const int64_t ldd = PanelStride(n, j);
     const char* src = At(elem, b, kBegin, nBegin + j);
     if (b.rowStride == 1) {
       WithSource(elem, pairs, [&](auto source) {
-        TransposeWords<decltype(source)>(src, b.colStride * ElemBytes(elem), columns, k, dst, kPanelColumns);
+        TransposeWords<decltype(source)>(src, b.colStride * ElemBytes(elem), columns, k, dst, ldd);
       });
       continue;
     }
     const int64_t rowBytes = b.rowStride * ElemBytes(elem);
     for (int64_t i = 0; pairs && i < k; i += 2) {
       InterleavePairs(src + i * rowBytes, i + 1 < k ? src + (i + 1) * rowBytes : nullptr, columns,
-                      dst + i / 2 * kPanelColumns);
+                      dst + i / 2 * ldd);
     }
     if (pairs) continue;
     WithSource(elem, false, [&](auto source) {
-      for (int64_t i = 0; i < k; i++) CopyWords<decltype(source)>(src + i * rowBytes, columns, dst + i * kPanelColumns);
+      for (int64_t i = 0; i < k; i++) CopyWords<decltype(source)>(src + i * rowBytes, columns, dst + i * ldd);
     });
   }
 }
@@ -309,7 +315,7 @@ Words WordsOfA(Elem elem, const Matrix& a, int64_t mBegin, int64_t kBegin, int64
   if (pairs && a.colStride == 1 && k % 2 == 0) return {src, rowBytes, 4};
   const int64_t words = WordsOf(elem, k);
   if (a.colStride == 1) {
-    const int64_t ld = CeilDiv(words, kLanes) * kLanes;
+    const int64_t ld = RoundUp(words, kLanes);
     float* dst = static_cast<float*>(scratch.Get(kSlotA, m * ld * 4));
     for (int64_t i = 0; i < m; i++) {
       if (pairs) {
@@ -324,7 +330,7 @@ Words WordsOfA(Elem elem, const Matrix& a, int64_t mBegin, int64_t kBegin, int64
     return {reinterpret_cast<const char*>(dst), ld * 4, 4};
   }
   // Transposed: rows of the memory run along m, and stay so.
-  const int64_t ld = CeilDiv(m, kLanes) * kLanes;
+  const int64_t ld = RoundUp(m, kLanes);
   float* dst = static_cast<float*>(scratch.Get(kSlotA, words * ld * 4));
   for (int64_t i = 0; i < words; i++) {
     if (pairs) {
@@ -366,15 +372,17 @@ Engine ChooseEngine() {
   return Engine::kExpand;
 }
 
-// One block of k and m: A as words against all panels that columns [nBegin, nBegin + n) touch.
+// One block of k and m: A as words against rows [kWord, kWord + k) of all panels that columns [nBegin, nBegin + n) touch.
 template <class Op>
-void MultiplyBlock(Words a, const float* panels, int64_t panelWords, int64_t nBegin, int64_t m, int64_t n, int64_t k,
-                   float* c, int64_t ldc, bool accumulate) {
+void MultiplyBlock(Words a, const Panels& b, int64_t panelWords, int64_t kWord, int64_t nBegin, int64_t m, int64_t n,
+                   int64_t k, float* c, int64_t ldc, bool accumulate) {
   for (int64_t j = 0; j < n;) {
     const int64_t panel = (nBegin + j) / kPanelColumns;
     const int first = int((nBegin + j) % kPanelColumns);
     const int columns = int(std::min<int64_t>(kPanelColumns - first, n - j));
-    MultiplyPanel<Op>(a, panels + panel * panelWords, kPanelColumns, first, columns, m, k, c + j, ldc, accumulate);
+    const int64_t ldb = PanelStride(b.n, panel * kPanelColumns);
+    const float* data = static_cast<const float*>(b.data) + panel * panelWords + kWord * ldb;
+    MultiplyPanel<Op>(a, data, ldb, first, columns, m, k, c + j, ldc, accumulate);
     j += columns;
   }
 }
@@ -391,7 +399,7 @@ const char* NameOf(Engine engine) {
 }
 
 int64_t PanelBytes(Elem elem, int64_t k, int64_t n) {
-  return CeilDiv(n, kPanelColumns) * kPanelColumns * WordsOf(elem, k) * 4;
+  return RoundUp(n, kLanes) * WordsOf(elem, k) * 4;
 }
 
 void Pack(Elem elem, const Matrix& b, int64_t k, int64_t n, void* panels) {
@@ -409,13 +417,12 @@ void Multiply(Elem elem, const Matrix& a, const Panels& b, int64_t kBegin, int64
   const int64_t blockM = elem == Elem::kFloat ? m : kBlockM;
   for (int64_t k0 = 0; k0 < k || k0 == 0; k0 += blockK) {
     const int64_t kc = std::min(blockK, k - k0);
-    const float* panels = static_cast<const float*>(b.data) + WordsOf(elem, kBegin + k0) * kPanelColumns;
     for (int64_t i0 = 0; i0 < m; i0 += blockM) {
       const int64_t mc = std::min(blockM, m - i0);
       const Words words = WordsOfA(elem, a, i0, k0, mc, kc);
       const auto block = [&](auto op) {
-        MultiplyBlock<decltype(op)>(words, panels, panelWords, nBegin, mc, n, WordsOf(elem, kc), c + i0 * ldc, ldc,
-                                    accumulate || k0 > 0);
+        MultiplyBlock<decltype(op)>(words, b, panelWords, WordsOf(elem, kBegin + k0), nBegin, mc, n, WordsOf(elem, kc),
+                                    c + i0 * ldc, ldc, accumulate || k0 > 0);
       };
 #if MST_VECTOR_BYTES == 64
       if (IsPairs(elem)) {
