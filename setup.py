@@ -36,6 +36,7 @@ JOBS = 2  # compilers at once
 FLAGS = (
     "-std=c++17 -fPIC -fno-gnu-unique -fmax-errors=8 -Wall -Wextra -D_GLIBCXX_USE_CXX11_ABI=0 "
     f"-I{KERNELS} -I{KERNELS}/twin -fno-math-errno -fno-trapping-math "
+    "-Wno-unused-parameter "  # all kernels have the same parameters
     "-Wno-uninitialized -Wno-maybe-uninitialized"  # false alarms of GCC 12 in its AVX-512 headers
 )
 _AVX2 = "-mavx2 -mfma -mf16c"

@@ -5,7 +5,12 @@ import functools
 import os
 import pathlib
 
-from . import _native
+try:
+    from . import _native
+except ModuleNotFoundError as error:
+    raise ImportError(
+        "ms_ops_transformer is not compiled: install it with 'pip install .', or run 'python setup.py build_native'."
+    ) from error
 
 
 @functools.lru_cache(None)
