@@ -109,7 +109,38 @@ def _bns(c):
 
 def forward(c, query, key, value, **x):
     r = ref.forward(query, key, value, **_reference_options(c, x))
-    return (r["out"], r["max"], r["sum"], r["lse"]) if c.get("stats") else (r["out"],)
+    top, total = (np.repeat(r[name][..., None], 8, -1) for name in ("max", "sum"))
+    return (r["out"], top, total, r["lse"]) if c.get("stats") else (r["out"],)
+
+
+def flash_launch(c, run, dout=None, dlse=None, **x):
+    """Forward and gradient through the kernels alone, as the public function puts them together."""
+    attrs = call(c)
+    attrs["scale_value"] = attrs.pop("scalar_value")
+    for name in ("return_softmax", "return_lse"):
+        attrs.pop(name, None)
+    for name in ("actual_seq_qlen", "actual_seq_kvlen", "prefix"):
+        if name in attrs:
+            x[name] = np.array(attrs.pop(name), np.int64)
+    if c.get("pse_type", 1) in (2, 3) and "real_shift" in x:
+        x["slopes"] = x.pop("real_shift")
+    out, top, total = run("flash_attention_score", x, **attrs)
+    outs = (out,)
+    if c.get("stats"):
+        with np.errstate(divide="ignore"):
+            lse = np.where((total == 0) | (total >= ref.FLT_MAX), -np.inf, top + np.log(total))[..., 0]
+        outs = (out, top, total, lse.astype(np.float32))
+    if dout is None:
+        return outs, ()
+    saved = {"softmax_max": top, "softmax_sum": total, "attention_out": out, "dout": dout}
+    dtop = np.zeros_like(top)
+    if dlse is not None:
+        dtop[..., 0] = dlse.astype(np.float32)
+    dq, dk, dv, dshift, dsink = run("flash_attention_score_grad", {**x, **saved, "dsoftmax_max": dtop}, **attrs)
+    names = grads(c)
+    found = [dq, dk, dv]
+    found += [dshift] if "real_shift" in names else []
+    return outs, (*found, dsink) if "sink" in names else found
 
 
 def gradient(c, dout, *more, query, key, value, **x):

@@ -95,7 +95,7 @@ CASES = [
     case("mode4_narrow", Sq=300, N=1, Skv=300, D=8, sparse_mode=4, pre_tokens=5, next_tokens=5, graph="all"),
     case("mode4_negative_next", Sq=70, Skv=70, sparse_mode=4, pre_tokens=40, next_tokens=-3, stats=True),
     case("mode4_negative_pre", Sq=70, Skv=70, sparse_mode=4, pre_tokens=-3, next_tokens=40, stats=True),
-    case("mode4_short_keys", Sq=70, Skv=20, sparse_mode=4, pre_tokens=30, next_tokens=10),
+    case("mode4_short_keys", Sq=70, Skv=20, sparse_mode=4, pre_tokens=30, next_tokens=30),
     case("mode5", B=2, Sq=20, Skv=30, sparse_mode=5, prefix=(15, 30), mask=_prefix_mask(15, 30, sq=20, skv=30)),
     case("mode6", B=2, Sq=20, Skv=30, sparse_mode=6, prefix=(15, 30), graph="all"),
     case("mode6_long", B=2, N=1, Sq=600, Skv=600, D=8, sparse_mode=6, prefix=(100, 530)),

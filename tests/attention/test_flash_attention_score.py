@@ -89,7 +89,6 @@ CASES = [
 ]
 
 
-
 def _seed(x):
     x["seed_offset"] = np.array([7, 0], np.int64)
 
