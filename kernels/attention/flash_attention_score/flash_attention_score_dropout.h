@@ -3,8 +3,9 @@
 //
 // By drop_mask: bit number ((b N + n) Sq + i) Skv + j, least significant bit first, 1 = keep. Packed sequences hold
 // their N x rows x keys bits one after the other.
-// By generator: two 32-bit keys of (seed, offset, b, n, i), then a hash of j with both, in wrapping 32-bit arithmetic;
-// its upper 24 bits below keep_prob * 2^24 = keep. So a decision depends on no tile, thread or layout.
+// By generator: two 32-bit keys of (seed, offset, b, n, i), then a hash of j with both, in wrapping 32-bit arithmetic:
+//   h = j * F1 + key0;  h ^= h >> 15;  h = (h + key1) * F2;  h ^= h >> 13;  h *= F3;  keep if float(h) is less than
+// (keep_prob - 1/2) 2^32, h taken as signed. So a decision depends on no tile, thread or layout.
 #ifndef MST_ATTENTION_FLASH_ATTENTION_SCORE_DROPOUT_H_
 #define MST_ATTENTION_FLASH_ATTENTION_SCORE_DROPOUT_H_
 
@@ -18,7 +19,7 @@ class FlashDropout {
                               const FlashAttentionScoreTiles* tiles, GM_ADDR dropMask, GM_ADDR seedOffset) {
     shape_ = shape;
     kind_ = shape->dropKind;
-    const int32_t strip = tiles->stripRows * tiles->kvCols;
+    kvCols_ = tiles->kvCols;
     if (kind_ == 1) {
       maskGm_.SetGlobalBuffer(dropMask);
       rowBytes_ = FlashDropRowBytes(tiles->kvCols);
@@ -28,12 +29,12 @@ class FlashDropout {
       AscendC::GlobalTensor<int64_t> seedGm;
       seedGm.SetGlobalBuffer(reinterpret_cast<__gm__ int64_t*>(seedOffset));
       key_ = Mix(static_cast<uint64_t>(seedGm.GetValue(0)) + kStep) ^ static_cast<uint64_t>(seedGm.GetValue(1));
-      pipe->InitBuffer(rawQue_, 1, strip * sizeof(int32_t));
-      pipe->InitBuffer(bitsBuf_, strip / 8);
+      pipe->InitBuffer(bitsBuf_, FlashGeneratorBytes(tiles->kvCols));
     }
   }
 
-  // probs: strip of `rows` x tile.colsPad. `work`: as many floats. `row`: the sequence's row of the first.
+  // probs: strip of `rows` x tile.colsPad. `work`: as many floats and kFlashWorkBytes. `row`: the sequence's row of the
+  // first.
   __aicore__ inline void Apply(const AscendC::LocalTensor<float>& probs, const AscendC::LocalTensor<float>& work,
                                const FlashSequence& sequence, const FlashTile& tile, int64_t row, int64_t rows) {
     if (kind_ == 1) ApplyMask(probs, sequence, tile, row, rows);
@@ -83,48 +84,59 @@ class FlashDropout {
     if (bytes > 0) CopyRowsIn(dst, maskGm_[byte], 1, bytes, bytes, rowBytes_);
   }
 
+  // In groups of rows, so that the three temporaries of a group fit `work`.
   __aicore__ inline void ApplyGenerator(const AscendC::LocalTensor<float>& probs,
                                         const AscendC::LocalTensor<float>& work, const FlashSequence& sequence,
                                         const FlashTile& tile, int64_t row, int64_t rows) {
-    const int32_t count = static_cast<int32_t>(RoundUpOf(rows * tile.colsPad, kFlashCompareUnit));
-    const AscendC::LocalTensor<int32_t> hash = work.ReinterpretCast<int32_t>();
-    AscendC::LocalTensor<int32_t> shifted = rawQue_.AllocTensor<int32_t>();
     const uint64_t head = static_cast<uint64_t>(sequence.index * shape_->N + tile.head);
-    AscendC::CreateVecIndex(shifted, static_cast<int32_t>(tile.key), static_cast<uint32_t>(tile.colsPad));
+    const AscendC::LocalTensor<int32_t> columns = bitsBuf_.Get<int32_t>();  // j * kFactor1
+    AscendC::CreateVecIndex(columns, static_cast<int32_t>(tile.key), static_cast<uint32_t>(tile.colsPad));
     AscendC::PipeBarrier<PIPE_V>();
-    for (int64_t r = 0; r < rows; ++r) {
-      AscendC::Adds(hash[r * tile.colsPad], shifted, static_cast<int32_t>(RowKey(head, row + r)), tile.colsPad);
+    AscendC::Muls(columns, columns, kFactor1, tile.colsPad);
+    AscendC::PipeBarrier<PIPE_V>();
+    const AscendC::LocalTensor<uint8_t> bits = columns[kvCols_].ReinterpretCast<uint8_t>();
+    const AscendC::LocalTensor<int32_t> hash = work.ReinterpretCast<int32_t>();
+    for (int64_t r = 0; r < rows; r += kGroupRows) {
+      const int64_t group = MinOf(kGroupRows, rows - r);
+      const int32_t count = static_cast<int32_t>(RoundUpOf(group * tile.colsPad, kFlashCompareUnit));
+      for (int64_t i = 0; i < group; ++i) {
+        AscendC::Adds(hash[i * tile.colsPad], columns, static_cast<int32_t>(RowKey(head, row + r + i)), tile.colsPad);
+      }
+      AscendC::PipeBarrier<PIPE_V>();
+      Stir(hash, 15, count);
+      for (int64_t i = 0; i < group; ++i) {
+        AscendC::Adds(hash[i * tile.colsPad], hash[i * tile.colsPad],
+                      static_cast<int32_t>(RowKey(head, row + r + i) >> 32), tile.colsPad);
+      }
+      AscendC::PipeBarrier<PIPE_V>();
+      AscendC::Muls(hash, hash, kFactor2, count);
+      AscendC::PipeBarrier<PIPE_V>();
+      Stir(hash, 13, count);
+      AscendC::Muls(hash, hash, kFactor3, count);
+      AscendC::PipeBarrier<PIPE_V>();
+      AscendC::Cast(work, hash, AscendC::RoundMode::CAST_RINT, count);
+      AscendC::PipeBarrier<PIPE_V>();
+      AscendC::CompareScalar(bits, work, (shape_->keepProb - 0.5f) * kRange, AscendC::CMPMODE::LT,
+                             static_cast<uint32_t>(count));
+      AscendC::PipeBarrier<PIPE_V>();
+      AscendC::Select(probs[r * tile.colsPad], bits, probs[r * tile.colsPad], 0.0f,
+                      AscendC::SELMODE::VSEL_TENSOR_SCALAR_MODE, static_cast<uint32_t>(group * tile.colsPad));
+      AscendC::PipeBarrier<PIPE_V>();
     }
-    AscendC::PipeBarrier<PIPE_V>();
-    Stir(hash, shifted, kFactor1, 15, count);
-    for (int64_t r = 0; r < rows; ++r) {
-      AscendC::Adds(hash[r * tile.colsPad], hash[r * tile.colsPad], static_cast<int32_t>(RowKey(head, row + r) >> 32),
-                    tile.colsPad);
-    }
-    AscendC::PipeBarrier<PIPE_V>();
-    Stir(hash, shifted, kFactor2, 13, count);
-    AscendC::Muls(hash, hash, kFactor3, count);
-    AscendC::PipeBarrier<PIPE_V>();
-    AscendC::ShiftRight(shifted.ReinterpretCast<uint32_t>(), hash.ReinterpretCast<uint32_t>(), uint32_t{8}, count);
-    AscendC::PipeBarrier<PIPE_V>();
-    AscendC::Cast(work, shifted, AscendC::RoundMode::CAST_RINT, count);
-    AscendC::PipeBarrier<PIPE_V>();
-    rawQue_.FreeTensor(shifted);
-    const AscendC::LocalTensor<uint8_t> bits = bitsBuf_.Get<uint8_t>();
-    AscendC::CompareScalar(bits, work, shape_->keepProb * kRange, AscendC::CMPMODE::LT, static_cast<uint32_t>(count));
-    AscendC::PipeBarrier<PIPE_V>();
-    AscendC::Select(probs, bits, probs, 0.0f, AscendC::SELMODE::VSEL_TENSOR_SCALAR_MODE, static_cast<uint32_t>(count));
-    AscendC::PipeBarrier<PIPE_V>();
   }
 
-  // hash *= factor; hash += hash >> shift
-  __aicore__ inline void Stir(const AscendC::LocalTensor<int32_t>& hash, const AscendC::LocalTensor<int32_t>& shifted,
-                              int32_t factor, uint32_t shift, int32_t count) {
-    AscendC::Muls(hash, hash, factor, count);
-    AscendC::PipeBarrier<PIPE_V>();
+  // hash ^= hash >> shift, where x ^ y = (x | y) - (x & y)
+  __aicore__ inline void Stir(const AscendC::LocalTensor<int32_t>& hash, uint32_t shift, int32_t count) {
+    const AscendC::LocalTensor<int32_t> shifted = hash[kGroupRows * kvCols_];
+    const AscendC::LocalTensor<int32_t> either = shifted[kGroupRows * kvCols_];
     AscendC::ShiftRight(shifted.ReinterpretCast<uint32_t>(), hash.ReinterpretCast<uint32_t>(), shift, count);
     AscendC::PipeBarrier<PIPE_V>();
-    AscendC::Add(hash, hash, shifted, count);
+    AscendC::Or(either.ReinterpretCast<uint16_t>(), hash.ReinterpretCast<uint16_t>(),
+                shifted.ReinterpretCast<uint16_t>(), 2 * count);
+    AscendC::And(shifted.ReinterpretCast<uint16_t>(), hash.ReinterpretCast<uint16_t>(),
+                 shifted.ReinterpretCast<uint16_t>(), 2 * count);
+    AscendC::PipeBarrier<PIPE_V>();
+    AscendC::Sub(hash, either, shifted, count);
     AscendC::PipeBarrier<PIPE_V>();
   }
 
@@ -143,10 +155,12 @@ class FlashDropout {
   static constexpr int32_t kFactor1 = static_cast<int32_t>(0x9e3779b1u);
   static constexpr int32_t kFactor2 = static_cast<int32_t>(0x85ebca6bu);
   static constexpr int32_t kFactor3 = static_cast<int32_t>(0xc2b2ae35u);
-  static constexpr float kRange = 16777216.0f;  // 2^24
+  static constexpr float kRange = 4294967296.0f;  // of the hash, from -2^31 on
+  static constexpr int64_t kGroupRows = kFlashGeneratorRows;
 
   const FlashAttentionScoreShape* shape_;
   int32_t kind_;
+  int32_t kvCols_;
   int32_t rowBytes_;
   uint64_t key_;
   AscendC::GlobalTensor<uint8_t> maskGm_;

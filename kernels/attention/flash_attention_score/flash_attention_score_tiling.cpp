@@ -44,10 +44,8 @@ int64_t UbBytes(const FlashAttentionScoreProblem& p, const Candidate& c, int64_t
   const int64_t work = strip * 4 + kFlashWorkBytes;
   const int64_t bits = 2 * strip / 8;
   const int64_t raw = readsPse ? strip * p.elementBytes : s.hasMask != 0 ? strip : 0;
-  const int64_t dropRow = FlashDropRowBytes(c.kvCols);
-  const int64_t dropout = s.dropKind == 1   ? (3 * c.stripRows + 1) * dropRow
-                          : s.dropKind == 2 ? strip * 4 + strip / 8
-                                            : 0;
+  const int64_t maskBits = (3 * c.stripRows + 1) * int64_t{FlashDropRowBytes(c.kvCols)};
+  const int64_t dropout = s.dropKind == 1 ? maskBits : s.dropKind == 2 ? FlashGeneratorBytes(c.kvCols) : 0;
   const int64_t valueRow = dvPad * (p.elementBytes + 4);
   const int64_t output = c.qRows * dvPad * 4;
   const int64_t statistics = 4 * c.qRows * kFlashStatCopies * 4;

@@ -18,6 +18,9 @@ constexpr int32_t kFlashDenseBytes = 8192;       // buffer through which rows fu
 
 // Bytes that a row of drop_mask bits takes in UB: kvCols bits that start at any bit, and two bytes more.
 constexpr int32_t FlashDropRowBytes(int32_t kvCols) { return (kvCols / 8 + 4 + 31) / 32 * 32; }
+constexpr int32_t kFlashGeneratorRows = 4;  // rows whose dropout is generated at once
+// Bytes in UB for a row of column numbers and the bits of a group.
+constexpr int32_t FlashGeneratorBytes(int32_t kvCols) { return kvCols * 4 + kFlashGeneratorRows * kvCols / 8; }
 
 // The call. Strides are in elements; a packed layout has the sequences one after the other in rows, batch strides 0.
 struct FlashAttentionScoreShape {
@@ -105,6 +108,23 @@ struct FlashAttentionScoreTilingData {
   FlashAttentionScoreTiles tiles;
   int64_t coreWorkspaceBytes;             // of each core, one after the other
   int64_t denseBytes;                     // of these: keys and values of a super-block whose rows are far apart
+  int64_t unitBegin[kFlashMaxCores + 1];  // a core works on units [unitBegin[core], unitBegin[core + 1])
+};
+
+struct FlashAttentionScoreGradTilingData {
+  TilingHead head;
+  FlashAttentionScoreShape shape;
+  FlashAttentionScoreTiles tiles;         // chunkRows: query rows whose dq is summed at a time
+  int64_t coreWorkspaceBytes;             // of each core, one after the other
+  int64_t tileBytes;                      // of these: scores, probabilities and their gradients of a tile
+  int64_t denseBytes;                     // of these: operands whose rows are far apart
+  int64_t keyRows;                        // keys whose dk and dv a core sums at a time
+  int64_t rangeKeys;                      // split: keys of a unit that gives dk and dv, a multiple of kvCols
+  int64_t pairUnits;                      // units that give dq, dk and dv; then come
+  int64_t pseUnits;                       //   units of a real_shift that several pairs share, and
+  int64_t sinkUnits;                      //   one for each head with sink
+  int32_t split;                          // 1: dq and dk, dv come from different units
+  int32_t pseDirect;                      // 1: each pair has its own element of dreal_shift
   int64_t unitBegin[kFlashMaxCores + 1];  // a core works on units [unitBegin[core], unitBegin[core + 1])
 };
 
