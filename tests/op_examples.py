@@ -17,7 +17,7 @@ EXAMPLES = {
             "softmax_max": _STATISTICS,
             "softmax_sum": _STATISTICS,
             "attention_out": (2, 4, 24, 8),
-            "dattention_out": (2, 4, 24, 8),
+            "dy": (2, 4, 24, 8),
         },
         _BNSD,
     ),
