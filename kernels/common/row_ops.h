@@ -91,6 +91,105 @@ __aicore__ inline void RowMul(const AscendC::LocalTensor<float>& dst, const Asce
   AscendC::PipeBarrier<PIPE_V>();
 }
 
+// maxima[row] = maximum of tile[row, :]. Destroys the tile. `work` as in RowSum.
+__aicore__ inline void RowMax(const AscendC::LocalTensor<float>& maxima, const AscendC::LocalTensor<float>& tile,
+                              const AscendC::LocalTensor<float>& work, int64_t rows, int64_t cols, int64_t pitch) {
+  if (!IsShortRow(cols, pitch)) {
+    for (int64_t row = 0; row < rows; ++row) {
+      AscendC::ReduceMax<float>(maxima[row], tile[row * pitch], work, static_cast<int32_t>(cols));
+      AscendC::PipeBarrier<PIPE_V>();  // `work` is used again
+    }
+    return;
+  }
+  const uint8_t stride = static_cast<uint8_t>(pitch / kBlockFloats);
+  const uint8_t repeat = static_cast<uint8_t>(rows);
+  for (int64_t col = kRepeatFloats; col < cols; col += kRepeatFloats) {
+    const uint64_t mask = MinOf(kRepeatFloats, cols - col);
+    AscendC::Max(tile, tile, tile[col], mask, repeat, AscendC::BinaryRepeatParams(1, 1, 1, stride, stride, stride));
+    AscendC::PipeBarrier<PIPE_V>();
+  }
+  AscendC::WholeReduceMax<float>(maxima, tile, static_cast<int32_t>(MinOf(kRepeatFloats, cols)), repeat, 1, 1, stride,
+                                 AscendC::ReduceOrder::ORDER_ONLY_VALUE);
+  AscendC::PipeBarrier<PIPE_V>();
+}
+
+// values[row] = tile[row, 0]; pitch at most 2040.
+__aicore__ inline void RowFirst(const AscendC::LocalTensor<float>& values, const AscendC::LocalTensor<float>& tile,
+                                int64_t rows, int64_t pitch) {
+  AscendC::WholeReduceSum<float>(values, tile, 1, static_cast<int32_t>(rows), 1, 1,
+                                 static_cast<int32_t>(pitch / kBlockFloats));
+  AscendC::PipeBarrier<PIPE_V>();
+}
+
+// spread[row, 0..7] = factors[row]; 8 floats per row, both with rows rounded up to 8.
+__aicore__ inline void SpreadRows(const AscendC::LocalTensor<float>& spread, const AscendC::LocalTensor<float>& factors,
+                                  int64_t rows) {
+  AscendC::Brcb(spread, factors, static_cast<uint8_t>(CeilDivOf(rows, kBlockFloats)),
+                AscendC::BrcbRepeatParams(1, kBlockFloats));
+  AscendC::PipeBarrier<PIPE_V>();
+}
+
+struct SubInstruction {
+  __aicore__ static inline void Run(const AscendC::LocalTensor<float>& dst, const AscendC::LocalTensor<float>& a,
+                                    const AscendC::LocalTensor<float>& b, uint64_t mask, int64_t repeat,
+                                    const AscendC::BinaryRepeatParams& params) {
+    AscendC::Sub(dst, a, b, mask, static_cast<uint8_t>(repeat), params);
+  }
+};
+
+struct DivInstruction {
+  __aicore__ static inline void Run(const AscendC::LocalTensor<float>& dst, const AscendC::LocalTensor<float>& a,
+                                    const AscendC::LocalTensor<float>& b, uint64_t mask, int64_t repeat,
+                                    const AscendC::BinaryRepeatParams& params) {
+    AscendC::Div(dst, a, b, mask, static_cast<uint8_t>(repeat), params);
+  }
+};
+
+// Each element of a tile with the value of its row, which SpreadRows has spread over a block. One instruction covers 64
+// columns of all rows or, where it cannot step over the pitch, the columns of one row.
+template <typename Instruction>
+__aicore__ inline void RowsWithSpread(const AscendC::LocalTensor<float>& dst, const AscendC::LocalTensor<float>& tile,
+                                      const AscendC::LocalTensor<float>& spread, int64_t rows, int64_t cols,
+                                      int64_t pitch) {
+  if (pitch <= kMaxRepeat * kBlockFloats) {
+    const uint8_t stride = static_cast<uint8_t>(pitch / kBlockFloats);
+    const AscendC::BinaryRepeatParams params(1, 1, 0, stride, stride, 1);
+    for (int64_t col = 0; col < cols; col += kRepeatFloats) {
+      Instruction::Run(dst[col], tile[col], spread, MinOf(kRepeatFloats, cols - col), rows, params);
+    }
+    AscendC::PipeBarrier<PIPE_V>();
+    return;
+  }
+  const AscendC::BinaryRepeatParams params(1, 1, 0, 8, 8, 0);
+  constexpr int64_t kRun = kMaxRepeat * kRepeatFloats;
+  for (int64_t row = 0; row < rows; ++row) {
+    const AscendC::LocalTensor<float> value = spread[row * kBlockFloats];
+    for (int64_t col = 0; col < cols; col += kRun) {
+      const int64_t at = row * pitch + col;
+      const int64_t whole = MinOf(kRun, cols - col) / kRepeatFloats;
+      const int64_t rest = MinOf(kRun, cols - col) % kRepeatFloats;
+      const int64_t restAt = at + whole * kRepeatFloats;
+      if (whole > 0) Instruction::Run(dst[at], tile[at], value, kRepeatFloats, whole, params);
+      if (rest > 0) Instruction::Run(dst[restAt], tile[restAt], value, rest, 1, params);
+    }
+  }
+  AscendC::PipeBarrier<PIPE_V>();
+}
+
+// dst[row, :] = tile[row, :] - value[row]
+__aicore__ inline void RowSubSpread(const AscendC::LocalTensor<float>& dst, const AscendC::LocalTensor<float>& tile,
+                                    const AscendC::LocalTensor<float>& spread, int64_t rows, int64_t cols,
+                                    int64_t pitch) {
+  RowsWithSpread<SubInstruction>(dst, tile, spread, rows, cols, pitch);
+}
+
+// dst[row, :] = tile[row, :] / value[row]
+__aicore__ inline void RowDivSpread(const AscendC::LocalTensor<float>& dst, const AscendC::LocalTensor<float>& tile,
+                                    const AscendC::LocalTensor<float>& spread, int64_t rows, int64_t cols,
+                                    int64_t pitch) {
+  RowsWithSpread<DivInstruction>(dst, tile, spread, rows, cols, pitch);
+}
+
 }  // namespace mst
 
 #endif  // MST_COMMON_ROW_OPS_H_

@@ -2,3 +2,5 @@
 """Positions, norms and caches."""
 
 from .rms_norm import rms_norm
+from .rotary_position_embedding import rotary_position_embedding
+from .scatter_pa_kv_cache import scatter_pa_kv_cache

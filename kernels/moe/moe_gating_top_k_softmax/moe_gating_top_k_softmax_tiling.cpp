@@ -1,0 +1,145 @@
+// Copyright 2026 The ms_ops_transformer authors. SPDX-License-Identifier: Apache-2.0
+#include "moe/moe_gating_top_k_softmax/moe_gating_top_k_softmax_tiling.h"
+
+#include <algorithm>
+#include <limits>
+#include <vector>
+
+#include "common/op_args.h"
+#include "common/tiling_math.h"
+
+namespace mst {
+namespace {
+
+constexpr int64_t kSortUnit = 32;          // elements that one sort takes
+constexpr int64_t kRowsPerTileMax = 248;   // repeats of one instruction are at most 255
+constexpr int64_t kSortsPerTileMax = 255;  // sorts of one instruction
+constexpr int64_t kTileElementsCard = 4096;
+constexpr int64_t kTileElementsCpu = 2048;  // all tiles together stay in L1
+constexpr int64_t kUnitRow = 8;             // rows are handled in groups of 8 by some instructions
+
+Status CheckChoice(const OpArgs& args, int64_t T, int64_t E, int64_t k) {
+  if (k > E) {
+    return ValueErrorFor(args, "'k' must be at most dim E of 'x' (%ld), but got %ld.", static_cast<long>(E),
+                         static_cast<long>(k));
+  }
+  if (T * k > std::numeric_limits<int32_t>::max()) {
+    return ValueErrorFor(args, "tokens times 'k' must fit in int32, but got %ld.", static_cast<long>(T * k));
+  }
+  return Status::Ok();
+}
+
+// Rows of a tile of `perRow` bytes each beside `fixed` bytes; 0 if not even one fits.
+int64_t FitRows(const Platform& platform, int64_t pitch, int64_t perRow, int64_t fixed) {
+  const int64_t wanted = std::max<int64_t>(1, (platform.isCpu() ? kTileElementsCpu : kTileElementsCard) / pitch);
+  const int64_t room = platform.ubBytes - fixed;
+  int64_t rows = std::min({wanted, kRowsPerTileMax, kSortsPerTileMax * kSortUnit / pitch});
+  if (rows > kUnitRow) rows = RoundDown(rows, kUnitRow);
+  while (rows > 0 && RoundUp(rows, kUnitRow) * perRow > room) rows = rows > kUnitRow ? rows - kUnitRow : rows - 1;
+  return rows;
+}
+
+Status TooManyExperts(const char* name, int64_t E) {
+  return Status::ValueError(std::string("For '") + name + "', dim E of 'x' does not fit in local memory, got " +
+                            std::to_string(E) + ".");
+}
+
+}  // namespace
+
+Status MoeGatingTopKSoftmaxProblemOf(const OpArgs& args, MoeGatingTopKSoftmaxProblem* problem) {
+  problem->T = args.Dim("...");
+  problem->E = args.Dim("E");
+  problem->k = args.Int("k");
+  problem->xBytes = SizeOf(args.Input("x").dtype);
+  problem->renorm = args.Int("renorm") == 1;
+  problem->hasFinished = args.Has("finished");
+  problem->hasSoftmax = args.Bool("output_softmax_result_flag");
+  return CheckChoice(args, problem->T, problem->E, problem->k);
+}
+
+Status MoeGatingTopKSoftmaxInferShape(const OpArgs& args, std::vector<Shape>* outputs) {
+  const Shape& x = args.Input("x").shape;
+  Shape chosen = x;
+  if (!(x.size() == 1 && x[0] == -2)) chosen.back() = args.Int("k");
+  *outputs = {chosen, chosen, chosen, args.Bool("output_softmax_result_flag") ? x : Shape{0}};
+  return Status::Ok();
+}
+
+Status MoeGatingTopKSoftmaxTiling(const MoeGatingTopKSoftmaxProblem& problem, const Platform& platform,
+                                  MoeGatingTopKSoftmaxTilingData* data) {
+  *data = {};
+  data->T = problem.T;
+  data->E = problem.E;
+  data->k = problem.k;
+  data->renorm = problem.renorm;
+  data->hasFinished = problem.hasFinished;
+  data->hasSoftmax = problem.hasSoftmax;
+  data->buffers = platform.isCpu() ? 1 : 2;
+  data->expertPitch = RoundUp(problem.E, kSortUnit);
+  data->choicePitch = RoundUp(problem.k, kBlockBytes / problem.xBytes);
+
+  const int64_t expert = data->expertPitch;
+  const int64_t choice = data->choicePitch;
+  // x as stored, as floats, expert numbers, sorted records, softmax_result
+  const int64_t perExpert = problem.xBytes * data->buffers + 4 + 4 + 8 + (problem.hasSoftmax ? 4 * data->buffers : 0);
+  // records, logits and their exponentials, experts and row numbers (queues), the first tile's row numbers, y
+  const int64_t perChoice = 8 + 4 + 4 + (4 + 4 + problem.xBytes) * data->buffers + 4;
+  // maximum, sum, and one of them spread over a block; finished
+  const int64_t perRow = expert * perExpert + choice * perChoice + 4 + 4 + kBlockBytes + kBlockBytes;
+  // two sets of records of merged lists, the records that the last merge writes beyond its row, partial sums
+  const int64_t fixed = 2 * 8 * expert + 4 * 8 * RoundUp(choice, kSortUnit) + expert + 16 * kBlockBytes;
+  data->rowsPerTile = FitRows(platform, expert, perRow, fixed);
+  if (data->rowsPerTile == 0) return TooManyExperts("MoeGatingTopKSoftmax", problem.E);
+  // Sorting counts as if more bytes moved.
+  data->head.cores = CoresForBytes(platform, CeilDiv(problem.T, kUnitRow), 16 * problem.T * problem.E);
+  return Status::Ok();
+}
+
+Status MoeGatingTopKSoftmaxGradProblemOf(const OpArgs& args, MoeGatingTopKSoftmaxGradProblem* problem) {
+  problem->T = args.Dim("...");
+  problem->E = args.Dim("E");
+  problem->k = args.Int("k");
+  problem->xBytes = SizeOf(args.Input("x").dtype);
+  problem->renorm = args.Int("renorm") == 1;
+  problem->hasSoftmax = args.Has("dsoftmax");
+  return CheckChoice(args, problem->T, problem->E, problem->k);
+}
+
+Status MoeGatingTopKSoftmaxGradCheckValues(const OpArgs& args) {
+  const int64_t E = args.Dim("E");
+  for (const int64_t expert : args.Values("expert_idx")) {
+    if (expert < 0 || expert > E) {
+      return ValueErrorFor(args, "values of 'expert_idx' must be from 0 to dim E (%ld), but got %ld.",
+                           static_cast<long>(E), static_cast<long>(expert));
+    }
+  }
+  return Status::Ok();
+}
+
+Status MoeGatingTopKSoftmaxGradTiling(const MoeGatingTopKSoftmaxGradProblem& problem, const Platform& platform,
+                                      MoeGatingTopKSoftmaxGradTilingData* data) {
+  *data = {};
+  data->T = problem.T;
+  data->E = problem.E;
+  data->k = problem.k;
+  data->renorm = problem.renorm;
+  data->hasSoftmax = problem.hasSoftmax;
+  data->buffers = platform.isCpu() ? 1 : 2;
+  const int64_t unit = kBlockBytes / problem.xBytes;
+  data->expertPitch = RoundUp(problem.E, unit);
+  data->choicePitch = RoundUp(problem.k, unit);
+
+  // x, dx and dsoftmax (queues), logits, probabilities, gradients and a tile to work in
+  const int64_t perExpert = (2 * problem.xBytes + (problem.hasSoftmax ? 4 : 0)) * data->buffers + 4 * 4;
+  // dy as stored and as floats, and the experts
+  const int64_t perChoice = (problem.xBytes + 4) * data->buffers + 4;
+  // one number per row, that spread over a block
+  const int64_t perRow = data->expertPitch * perExpert + data->choicePitch * perChoice + 4 + kBlockBytes;
+  const int64_t fixed = data->expertPitch + 16 * kBlockBytes;  // partial sums
+  data->rowsPerTile = FitRows(platform, data->expertPitch, perRow, fixed);
+  if (data->rowsPerTile == 0) return TooManyExperts("MoeGatingTopKSoftmaxGrad", problem.E);
+  data->head.cores = CoresForBytes(platform, CeilDiv(problem.T, kUnitRow), 8 * problem.T * problem.E);
+  return Status::Ok();
+}
+
+}  // namespace mst
