@@ -3,9 +3,11 @@
 
 import os
 import sys
+import tempfile
 
 import pytest
 
+os.environ.setdefault("MS_OM_PATH", tempfile.mkdtemp(prefix="mst_ms_"))  # where MindSpore drops its failure dumps
 os.environ.setdefault("GLOG_v", "3")  # errors only: MindSpore warns about every private call it makes itself
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 pytest.register_assert_rewrite("harness")

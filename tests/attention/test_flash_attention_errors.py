@@ -31,7 +31,7 @@ BAD = {
     "heads": (BNSD, {"query": x(2, 3, 8, 16), "head_num": 3}, ValueError, r"dim N of 'query' .*multiple.*\(2\).*got 3"),
     "head_num": (BNSD, {"head_num": 5}, ValueError, "dim N of 'query' must be 5, but got 4"),
     "head_num_zero": (BNSD, {"head_num": 0}, ValueError, "'head_num' must .*got 0"),
-    "head_num_type": (BNSD, {"head_num": 4.0}, TypeError, "'head_num' must be .*int.*got 4.0"),
+    "head_num_type": (BNSD, {"head_num": 4.5}, TypeError, "'head_num' must be .*int.*got 4.5"),
     "heads_bsh": (BSH, {"head_num": 6}, ValueError, "last dim of 'query' .*multiple of.* 6 .*got 64"),
     "heads_of_key_bsh": (BSH, {"key": x(2, 8, 40)}, ValueError, r"last dim of 'key' .*\(16\).*got 40"),
     "batch": (BNSD, {"key": x(3, 2, 8, 16)}, ValueError, "dim B of 'key' must be 2, but got 3"),
@@ -49,7 +49,7 @@ BAD = {
     "mode7_padded": (BNSD, {"sparse_mode": 7}, ValueError, "'?sparse_mode'? .*7"),
     "mode1_without_mask": (BNSD, {"sparse_mode": 1}, ValueError, "'attn_mask' must be given with sparse_mode 1"),
     "mode6_without_prefix": (BNSD, {"sparse_mode": 6}, ValueError, "'prefix' must be given"),
-    "prefix_length": (BNSD, {"sparse_mode": 6, "prefix": (1, 2, 3)}, ValueError, "prefix.* 2.*got .*3"),
+    "prefix_length": (BNSD, {"sparse_mode": 6, "prefix": (1, 2, 3)}, ValueError, r"shape of 'prefix' must be \[2\], but got \[3\]"),
     "prefix_range": (BNSD, {"sparse_mode": 6, "prefix": (1, 9)}, (ValueError, RuntimeError), "'prefix'.*8.*got 9"),
     "mask_shape": (BNSD, {"attn_mask": x(2, 3, 8, 8, dtype=bool)}, ValueError,
                    r"shape of 'attn_mask' .*got \[2, 3, 8, 8\]"),
@@ -85,7 +85,7 @@ BAD = {
     "lengths_missing": (TND, {"actual_seq_qlen": None}, ValueError, "'actual_seq_qlen' must be given .*TND.*got None"),
     "kv_lengths_missing": (TND, {"actual_seq_kvlen": None}, ValueError, "'actual_seq_kvlen' must be given"),
     "lengths_without_packing": (BNSD, {"actual_seq_qlen": (8, 16)}, ValueError, "'actual_seq_qlen' must be None"),
-    "lengths_type": (TND, {"actual_seq_qlen": (3.0, 8.0)}, TypeError, "'actual_seq_qlen' must hold int, but got 3.0"),
+    "lengths_type": (TND, {"actual_seq_qlen": (3.5, 8)}, TypeError, "'actual_seq_qlen' must hold int, but got 3.5"),
     "lengths_count": (TND, {"actual_seq_kvlen": (9,)}, ValueError, "'actual_seq_kvlen' .*2.*got 1"),
     "mode5_packed": (TND, {"sparse_mode": 5, "prefix": (1, 2), "attn_mask": x(8, 9, dtype=bool)}, ValueError,
                      "mode.* 5"),
@@ -124,9 +124,9 @@ def test_error(name, graph):
         _call({**base, **changes}, graph)
 
 
-@pytest.mark.parametrize("graph", [False, True], ids=["pynative", "graph"])
+# One in graph mode: MindSpore takes seconds to report what a kernel throws there.
+@pytest.mark.parametrize("name, graph", [*((name, False) for name in BAD_VALUES), ("lengths_long", True)])
 @pytest.mark.parametrize("as_tensor", [False, True], ids=["tuple", "tensor"])
-@pytest.mark.parametrize("name", BAD_VALUES)
 def test_bad_lengths(name, as_tensor, graph):
     changes, text = BAD_VALUES[name]
     options = {**TND, **changes}
