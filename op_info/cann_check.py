@@ -245,7 +245,7 @@ def _run_headers(specs, kernels_dir, directories, work_dir, show):
             errors = [job.result() for job in jobs]
         for spec, error in zip(specs, errors, strict=True):
             entries = spec.num_columns * max(1, len(spec.variants))
-            show(f"  {spec.name:32} {entries:3} entries  {'FAIL' if error else 'ok'}")
+            show(f"  {spec.name:38} {entries:3} entries  {'FAIL' if error else 'ok'}")
             if error:
                 show("    " + "\n    ".join(_first_errors(error)))
         failures += sum(map(bool, errors))
