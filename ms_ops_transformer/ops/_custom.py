@@ -76,17 +76,17 @@ def _reg_info(spec, attrs):
 class _Primitive(ops.Custom):
     """An aot operator whose inference is the native one.
 
-    Python infers whatever is known when a graph is built or a call is made, and so raises TypeError and ValueError.
-    Because out_shape is None, MindSpore asks <Op>InferShape of the library again when dims become known at run time.
+    Python infers whatever is known when a graph is built or a call is made, and so raises TypeError and ValueError. Of
+    a dynamic graph it also tells MindSpore to ask <Op>InferShape of the library when the dims become known.
     """
 
     def __init__(self, spec, attrs, absent, bprop):
         self._spec = spec
-        self._absent = absent
+        self._is_absent = [tensor.name in absent for tensor in spec.inputs]
         self._inferred = {}
         self._native = _native.Op(spec.name, attrs)
         reg_info = _reg_info(spec, {**attrs, "absent": ",".join(absent)})
-        super().__init__(f"{_level.library()}:{spec.class_name}", None, _unused, "aot", bprop, reg_info)
+        super().__init__(f"{_level.library()}:{spec.class_name}", _unused, _unused, "aot", bprop, reg_info)
         if spec.mutable:
             self.add_prim_attr("side_effect_mem", True)
 
@@ -102,17 +102,34 @@ class _Primitive(ops.Custom):
         return {"shape": known[0], "dtype": known[1], "value": None}
 
     def _infer(self, shapes, dtypes):
+        if [dtype is None for dtype in dtypes] != self._is_absent:
+            self._reject(dtypes)
         outputs = self._native.infer(shapes, dtypes)
-        for tensor, dtype in zip(self._spec.inputs, dtypes):
-            if (dtype is None) != (tensor.name in self._absent):
-                raise ValueError(f"'{tensor.name}' of '{self._spec.name}' must be in `absent` exactly if it is None")
+        if any(dim < 0 for shape in shapes if shape for dim in shape):
+            self.add_prim_attr("cpp_infer_shape", True)  # at run time Python cannot be asked
         if len(outputs) == 1:
             return outputs[0][0], _MS_DTYPES[outputs[0][1]]
         return tuple(shape for shape, _ in outputs), tuple(_MS_DTYPES[dtype] for _, dtype in outputs)
 
+    def __call__(self, *args):
+        # After use in a dynamic graph <Op>InferShape comes before __infer__, and is not told which inputs are None.
+        if [arg is None for arg in args] != self._is_absent:
+            self._reject(args)
+        return super().__call__(*args)
+
+    def _reject(self, args):
+        name = self._spec.class_name
+        if len(args) != len(self._is_absent):
+            number = len(self._is_absent)
+            raise TypeError(f"For '{name}', the number of inputs must be {number}, but got {len(args)}.")
+        for tensor, arg in zip(self._spec.inputs, args):
+            if arg is None and not tensor.optional:
+                raise TypeError(f"For '{name}', '{tensor.name}' must be a Tensor, but got None.")
+        raise ValueError(f"For '{name}', exactly the inputs that are None must be named in `absent`.")
+
 
 def _unused(*_):
-    """Stands for out_dtype, which __infer__ gives."""
+    """Stands for out_shape and out_dtype, which __infer__ gives."""
 
 
 def _dtype_name(dtype):
