@@ -22,8 +22,7 @@ __aicore__ inline void Sigmoid(const LocalTensor<T>& dstTensor, const LocalTenso
 // dst = src0 * src1 * sigmoid(scalarValue * src1)
 template <typename T, bool isReuseSource = false>
 __aicore__ inline void SwiGLU(LocalTensor<T>& dstTensor, const LocalTensor<T>& srcTensor0,
-                              const LocalTensor<T>& srcTensor1, const float& scalarValue,
-                              const LocalTensor<uint8_t>& /*sharedTmpBuffer*/, const uint32_t calCount) {
+                              const LocalTensor<T>& srcTensor1, const float& scalarValue, const uint32_t calCount) {
   const LocalTensor<T> dst = dstTensor;
   check::Issue(
       PIPE_V, "SwiGLU", check::Count(calCount),
@@ -31,6 +30,13 @@ __aicore__ inline void SwiGLU(LocalTensor<T>& dstTensor, const LocalTensor<T>& s
         detail::SwiGLURun<T>(dst.GetPhyAddr(), srcTensor0.GetPhyAddr(), srcTensor1.GetPhyAddr(), scalarValue, calCount);
       },
       check::Out(dst), check::In(srcTensor0), check::In(srcTensor1));
+}
+
+template <typename T, bool isReuseSource = false>
+__aicore__ inline void SwiGLU(LocalTensor<T>& dstTensor, const LocalTensor<T>& srcTensor0,
+                              const LocalTensor<T>& srcTensor1, const float& scalarValue,
+                              const LocalTensor<uint8_t>& /*sharedTmpBuffer*/, const uint32_t calCount) {
+  SwiGLU(dstTensor, srcTensor0, srcTensor1, scalarValue, calCount);
 }
 
 }  // namespace AscendC
