@@ -18,8 +18,9 @@ import sys
 from pathlib import Path
 
 os.environ.setdefault("GLOG_v", "3")
-HERE = Path(__file__).parent
+HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
+sys.path.append(str(HERE.parents[1]))  # the source tree, if the package is not installed
 
 import machine  # noqa: E402
 import measure  # noqa: E402
@@ -45,7 +46,7 @@ class Run:
     def operator(self, name):
         """Gate, then every case, dtype and pass."""
         module, path = measure.test_module(name)
-        if not gate(module, path):
+        if not gate(module, path, self.environment()):
             self.refused.append(name)
             print(f"{name}: its tests fail, no figures")
             return
@@ -105,16 +106,17 @@ class Run:
 
     def environment(self):
         """For child processes."""
-        return {"MS_OPS_NUM_THREADS": str(self.threads)}
+        return {"MS_OPS_NUM_THREADS": str(self.threads), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
 
 
-def gate(module, path):
+def gate(module, path, environment):
     """Runs the first cases of an operator's test module (or those in its QUICK) in PyNative mode, all dtypes."""
     names = getattr(module, "QUICK", [c.name for c in module.CASES[:6]])
     chosen = [c for c in module.CASES if c.name in names]
     tests = [f"{path}::test_pynative[{c.name}-{dtype}]" for c in chosen for dtype in c.dtypes]
     command = [sys.executable, "-m", "pytest", "-q", "-x", "--no-header", "-p", "no:cacheprovider", *tests]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=measure.TESTS.parent)
+    environment = {**os.environ, **environment}
+    done = subprocess.run(command, capture_output=True, text=True, cwd=measure.TESTS.parent, env=environment)
     if done.returncode:
         print(done.stdout[-3000:])
     return done.returncode == 0
@@ -238,7 +240,13 @@ def main():
     if options.model:
         run.model_ratio = example(run.environment())
     if not options.quick and not options.op:
-        done = subprocess.run([sys.executable, HERE / "calls.py"], stdout=subprocess.PIPE, text=True, check=True)
+        done = subprocess.run(
+            [sys.executable, HERE / "calls.py"],
+            stdout=subprocess.PIPE,
+            text=True,
+            check=True,
+            env={**os.environ, **run.environment()},
+        )
         run.calls = json.loads(done.stdout.splitlines()[-1])
         for name, us in run.calls["pynative"].items():
             print(f"PyNative call of {name}: {us['ours']:.0f} us, empty ops.Custom {us['empty']:.0f} us")
