@@ -50,11 +50,10 @@ class FlashAttentionScoreKernel {
     valueGm_.SetGlobalBuffer(reinterpret_cast<__gm__ T*>(value));
     GM_ADDR own = workspace + core * tiling->coreWorkspaceBytes;
     scoresGm_.SetGlobalBuffer(reinterpret_cast<__gm__ float*>(own));
+    probsGm_.SetGlobalBuffer(reinterpret_cast<__gm__ T*>(own));  // each strip in the place of its scores
     own += tiles_->qRows * tiles_->scoreRow * sizeof(float);
     productsGm_.SetGlobalBuffer(reinterpret_cast<__gm__ float*>(own));
     own += tiles_->qRows * tiles_->dvPad * sizeof(float);
-    probsGm_.SetGlobalBuffer(reinterpret_cast<__gm__ T*>(own));
-    own += tiles_->qRows * tiles_->probRow * sizeof(T);
     GM_ADDR denseValues = own + tiles_->superRows * tiles_->dPad * sizeof(T);
     keys_.Init(pipe, key, own, tiles_->superRows, shape_->D, tiles_->dPad, shape_->kRow);
     values_.Init(pipe, value, denseValues, tiles_->superRows, shape_->Dv, tiles_->dvPad, shape_->vRow);
@@ -65,7 +64,7 @@ class FlashAttentionScoreKernel {
     dropout_.Init(pipe, shape_, tiles_, dropMask, seedOffset);
     output_.Init(pipe, shape_, tiles_, sink, attentionOut, softmaxMax, softmaxSum);
     pipe->InitBuffer(scoresQue_, 1, tiles_->stripFloats * sizeof(float));
-    pipe->InitBuffer(probsQue_, 1, tiles_->stripFloats * sizeof(T));
+    pipe->InitBuffer(outQue_, 1, tiles_->outElements * sizeof(T));
     pipe->InitBuffer(valueRowQue_, 1, tiles_->dvPad * sizeof(T));
     pipe->InitBuffer(valueRowBuf_, tiles_->dvPad * sizeof(float));
   }
@@ -133,7 +132,7 @@ class FlashAttentionScoreKernel {
       anyRetry_ = true;
       return;
     }
-    output_.Write(probsQue_, strip_.Bits(), unit.sequence, head, row, rows);
+    output_.Write(outQue_, strip_.Bits(), unit.sequence, head, row, rows);
   }
 
   __aicore__ inline void ProcessTile(const FlashUnit& unit, const FlashTile& tile, int64_t row, int64_t rows,
@@ -156,7 +155,8 @@ class FlashAttentionScoreKernel {
     WaitPipe<AscendC::HardEvent::MTE3_S>();  // the cube reads the probabilities next
 
     values_.Load(sequence, unit.kvHead, super, sequence.index * shape_->vBatch + unit.kvHead * shape_->vHead);
-    valueMatmul.SetOrgShape(rows, shape_->Dv, tiles_->probRow, values_.rows(), tiles_->dvPad);
+    valueMatmul.SetOrgShape(rows, shape_->Dv, tiles_->scoreRow * sizeof(float) / sizeof(T), values_.rows(),
+                            tiles_->dvPad);
     valueMatmul.SetSingleShape(rows, shape_->Dv, cols);
     valueMatmul.SetTensorA(probsGm_);
     valueMatmul.SetTensorB(values_.Rows(tile.key - super));
@@ -174,40 +174,43 @@ class FlashAttentionScoreKernel {
     scores = scoresQue_.template DeQue<float>();
     strip_.Score(scores, sequence, tile, row + r, rows, false, scores);
 
-    const int32_t count = static_cast<int32_t>(rows * tile.colsPad);
-    const int32_t compareCount = static_cast<int32_t>(RoundUpOf(count, kFlashCompareUnit));
-    AscendC::LocalTensor<T> out = probsQue_.template AllocTensor<T>();
-    AscendC::LocalTensor<float> probs = scores;
-    if constexpr (std::is_same_v<T, float>) probs = out;
+    const uint32_t compareCount = static_cast<uint32_t>(RoundUpOf(rows * tile.colsPad, kFlashCompareUnit));
     if (careful_) {  // remember what is visible
-      AscendC::CompareScalar(strip_.Bits(), scores, kFlashHidden, AscendC::CMPMODE::NE,
-                             static_cast<uint32_t>(compareCount));
+      AscendC::CompareScalar(strip_.Bits(), scores, kFlashHidden, AscendC::CMPMODE::NE, compareCount);
       AscendC::PipeBarrier<PIPE_V>();
     }
     const uint32_t m = static_cast<uint32_t>(rows);
     const uint32_t k = static_cast<uint32_t>(tile.colsPad);
     AscendC::SoftmaxFlashV2<float, true>(
-        probs, output_.Sum(r), output_.Max(r), scores, output_.Alpha(r), output_.Sum(r), output_.Max(r),
+        scores, output_.Sum(r), output_.Max(r), scores, output_.Alpha(r), output_.Sum(r), output_.Max(r),
         strip_.Work().template ReinterpretCast<uint8_t>(), SoftMaxTiling{}, AscendC::SoftMaxShapeInfo{m, k, m, k});
     AscendC::PipeBarrier<PIPE_V>();
-    dropout_.Apply(probs, strip_.Work(), sequence, tile, row + r, rows);
+    dropout_.Apply(scores, strip_.Work(), sequence, tile, row + r, rows);
     if (careful_) {
-      AscendC::Select(probs, strip_.Bits(), probs, -1.0f, AscendC::SELMODE::VSEL_TENSOR_SCALAR_MODE,
-                      static_cast<uint32_t>(compareCount));
+      AscendC::Select(scores, strip_.Bits(), scores, -1.0f, AscendC::SELMODE::VSEL_TENSOR_SCALAR_MODE, compareCount);
       AscendC::PipeBarrier<PIPE_V>();
-      AddVisible(probs, sequence, kvHead, tile, r, rows);
-      scoresQue_.FreeTensor(scores);
-      probsQue_.FreeTensor(out);
-      return;
-    }
-    if constexpr (!std::is_same_v<T, float>) {
-      AscendC::Cast(out, probs, AscendC::RoundMode::CAST_RINT, count);
+      AddVisible(scores, sequence, kvHead, tile, r, rows);
+    } else {
+      StoreProbs(scores, tile, r, rows);
     }
     scoresQue_.FreeTensor(scores);
-    probsQue_.EnQue(out);
-    out = probsQue_.template DeQue<T>();
-    CopyRowsOut(probsGm_[r * tiles_->probRow], out, rows, tile.colsPad, tiles_->probRow, tile.colsPad);
-    probsQue_.FreeTensor(out);
+  }
+
+  __aicore__ inline void StoreProbs(const AscendC::LocalTensor<float>& probs, const FlashTile& tile, int64_t r,
+                                    int64_t rows) {
+    const int64_t pitch = tiles_->scoreRow * sizeof(float) / sizeof(T);
+    if constexpr (std::is_same_v<T, float>) {  // as they are; the next strip must not come in before they are out
+      WaitPipe<AscendC::HardEvent::V_MTE3>();
+      CopyRowsOut(probsGm_[r * pitch], probs, rows, tile.colsPad, pitch, tile.colsPad);
+      WaitPipe<AscendC::HardEvent::MTE3_MTE2>();
+    } else {
+      AscendC::LocalTensor<T> out = outQue_.template AllocTensor<T>();
+      AscendC::Cast(out, probs, AscendC::RoundMode::CAST_RINT, static_cast<int32_t>(rows * tile.colsPad));
+      outQue_.EnQue(out);
+      out = outQue_.template DeQue<T>();
+      CopyRowsOut(probsGm_[r * pitch], out, rows, tile.colsPad, pitch, tile.colsPad);
+      outQue_.FreeTensor(out);
+    }
   }
 
   // Careful mode: output += probs value, pair by pair. A negative probability marks a hidden pair.
@@ -251,7 +254,7 @@ class FlashAttentionScoreKernel {
   FlashDropout dropout_;
   FlashOutput<T> output_;
   AscendC::TQue<AscendC::TPosition::VECIN, 1> scoresQue_;
-  AscendC::TQue<AscendC::TPosition::VECOUT, 1> probsQue_;
+  AscendC::TQue<AscendC::TPosition::VECOUT, 1> outQue_;
   AscendC::TQue<AscendC::TPosition::VECIN, 1> valueRowQue_;
   AscendC::TBuf<AscendC::TPosition::VECCALC> valueRowBuf_;
   AscendC::GlobalTensor<T> queryGm_;

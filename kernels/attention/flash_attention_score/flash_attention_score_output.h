@@ -135,7 +135,7 @@ class FlashOutput {
     AscendC::PipeBarrier<PIPE_V>();
     MulRows(Row(0), factor, rows);
     const int64_t pitch = tiles_->dvPad;
-    const int64_t pieceRows = tiles_->stripFloats / pitch;
+    const int64_t pieceRows = tiles_->outElements / pitch;
     const int64_t offset =
         sequence.index * shape_->outBatch + head * shape_->outHead + (sequence.rowBase + row) * shape_->outRow;
     for (int64_t r = 0; r < rows; r += pieceRows) {

@@ -33,13 +33,18 @@ int64_t StripFloats(const Candidate& c, int64_t dvPad) {
   return std::max<int64_t>(int64_t{c.stripRows} * c.kvCols, dvPad);
 }
 
+// Probabilities of 32 bits go out from where they are; then this is for rows of output.
+int64_t OutElements(const FlashAttentionScoreProblem& p, const Candidate& c, int64_t dvPad) {
+  return p.elementBytes == 4 ? c.stripRows * dvPad : StripFloats(c, dvPad);
+}
+
 // Bytes of the unified buffer, as the buffers of the forward kernel add up.
 int64_t UbBytes(const FlashAttentionScoreProblem& p, const Candidate& c, int64_t dvPad) {
   const FlashAttentionScoreShape& s = p.shape;
   const int64_t strip = int64_t{c.stripRows} * c.kvCols;
   const bool readsPse = s.pseType == 0 || s.pseType == 1;
   const int64_t scores = StripFloats(c, dvPad) * 4;
-  const int64_t probs = StripFloats(c, dvPad) * p.elementBytes;
+  const int64_t out = OutElements(p, c, dvPad) * p.elementBytes;
   const int64_t index = strip * 4;
   const int64_t work = strip * 4 + kFlashWorkBytes;
   const int64_t bits = 2 * strip / 8;
@@ -50,7 +55,7 @@ int64_t UbBytes(const FlashAttentionScoreProblem& p, const Candidate& c, int64_t
   const int64_t output = c.qRows * dvPad * 4;
   const int64_t statistics = 4 * c.qRows * kFlashStatCopies * 4;
   const int64_t dense = RowsAreFarApart(s) ? 2 * kFlashDenseBytes : 0;
-  return scores + probs + index + work + bits + raw + dropout + valueRow + output + statistics + dense;
+  return scores + out + index + work + bits + raw + dropout + valueRow + output + statistics + dense;
 }
 
 // Keys and values that L1 has room for beside the left operands.
@@ -179,7 +184,7 @@ Status FlashAttentionScoreTiling(const FlashAttentionScoreProblem& problem, cons
   t.stripRows = best->stripRows;
   t.stripFloats = static_cast<int32_t>(StripFloats(*best, t.dvPad));
   t.scoreRow = static_cast<int32_t>(t.kvCols + kPadFloats);
-  t.probRow = static_cast<int32_t>(t.kvCols + kPadFloats * 4 / problem.elementBytes);
+  t.outElements = static_cast<int32_t>(OutElements(problem, *best, t.dvPad));
   const FlashLengths longest = LongestOf(problem);
   t.superRows = static_cast<int32_t>(
       std::min(RoundDown(l1Rows, t.kvCols), std::max<int64_t>(RoundUp(longest.keys, t.kvCols), t.kvCols)));
@@ -202,7 +207,7 @@ Status FlashAttentionScoreTiling(const FlashAttentionScoreProblem& problem, cons
   const int64_t blocks = CeilDiv(t.chunkRows, t.qRows) * G;
   const int64_t stateBytes = oneSuper ? 0 : blocks * t.qRows * (t.dvPad + 2 * kFlashStatCopies) * 4;
   tiling->denseBytes = RowsAreFarApart(s) ? t.superRows * (t.dPad + t.dvPad) * problem.elementBytes : 0;
-  const int64_t blockBytes = t.qRows * (int64_t{t.scoreRow} * 4 + t.dvPad * 4 + t.probRow * problem.elementBytes);
+  const int64_t blockBytes = t.qRows * (int64_t{t.scoreRow} + t.dvPad) * 4;
   tiling->coreWorkspaceBytes = RoundUp(blockBytes + tiling->denseBytes + stateBytes, 512);
   tiling->head.workspaceBytes = cores * tiling->coreWorkspaceBytes;
   return Status::Ok();

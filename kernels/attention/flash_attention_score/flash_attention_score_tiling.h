@@ -79,6 +79,7 @@ struct FlashAttentionScoreTiles {
   int32_t kvCols;       // keys of a block
   int32_t stripRows;    // rows of the scores of a block that are in UB at a time
   int32_t stripFloats;  // of the buffers for a strip of scores or a few rows of output
+  int32_t outElements;  // of the buffer for probabilities or a few rows of output on their way out
   int32_t chunkRows;    // query rows of a unit, a multiple of qRows
   int32_t superRows;    // keys and values in L1 at a time, a multiple of kvCols
   int32_t scoreRow;     // scores in the workspace: floats from one row to the next
