@@ -53,4 +53,29 @@ SPEC = OpSpec(
     dtypes=_DTYPES,
     targets=_TARGETS,
     infer="custom",
+    grad="flash_attention_score_grad",
+)
+
+GRAD = OpSpec(
+    name="flash_attention_score_grad",
+    inputs=(
+        *_INPUTS,
+        Tensor("softmax_max", "*", "float32"),
+        Tensor("softmax_sum", "*", "float32"),
+        Tensor("attention_out", "*", "X"),
+        Tensor("dy", "*", "X"),
+        # Gradient of the log-sum-exp in the first of the eight copies of softmax_max's.
+        Tensor("dlse", "*", "float32", optional=True),
+    ),
+    outputs=(
+        Tensor("dq", "*", "X"),
+        Tensor("dk", "*", "X"),
+        Tensor("dv", "*", "X"),
+        Tensor("dreal_shift", "*", "X"),  # of one element without real_shift
+        Tensor("dsink", "*", "float32"),  # of one element without sink
+    ),
+    attrs=_ATTRS,
+    dtypes=_DTYPES,
+    targets=_TARGETS,
+    infer="custom",
 )

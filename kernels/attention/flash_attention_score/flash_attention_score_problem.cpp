@@ -344,6 +344,15 @@ FlashLengths FlashLengthsOf(const FlashAttentionScoreProblem& problem, int64_t b
   return {problem.qEnds[b] - problem.qEnds[b - 1], problem.kvEnds[b] - problem.kvEnds[b - 1]};
 }
 
+FlashLengths FlashLongestOf(const FlashAttentionScoreProblem& problem) {
+  FlashLengths longest = {0, 0};
+  for (int64_t b = 0; b < (problem.shape.packed != 0 ? problem.shape.B : std::min<int64_t>(1, problem.shape.B)); ++b) {
+    const FlashLengths lengths = FlashLengthsOf(problem, b);
+    longest = {std::max(longest.rows, lengths.rows), std::max(longest.keys, lengths.keys)};
+  }
+  return longest;
+}
+
 Status FlashAttentionProblemOf(const OpArgs& args, FlashAttentionScoreProblem* problem) {
   FlashAttentionScoreShape& s = problem->shape;
   s = {};

@@ -18,6 +18,8 @@ struct FlashLengths {
   int64_t keys;
 };
 FlashLengths FlashLengthsOf(const FlashAttentionScoreProblem& problem, int64_t sequence);
+// The most rows and the most keys of any sequence.
+FlashLengths FlashLongestOf(const FlashAttentionScoreProblem& problem);
 
 // Rules of sparse_mode, the token limits and prefix; part of FlashAttentionProblemOf.
 Status FlashCheckBand(const OpArgs& args, FlashAttentionScoreProblem* problem);

@@ -1,0 +1,229 @@
+// Copyright 2026 The ms_ops_transformer authors. SPDX-License-Identifier: Apache-2.0
+// Where dq, dk and dv are summed in fp32, and their way into the outputs.
+//
+// Workspace: dq [chunkRows, dPad]; for 16-bit outputs dk [keyRows, dPad] and dv [keyRows, dvPad], keyRows = the keys of
+// the longest unit. fp32 outputs take the sums of dk and dv themselves. UB: five rows for the careful mode.
+#ifndef MST_ATTENTION_FLASH_ATTENTION_SCORE_GRAD_SUMS_H_
+#define MST_ATTENTION_FLASH_ATTENTION_SCORE_GRAD_SUMS_H_
+
+#include "attention/flash_attention_score/flash_attention_score_grad_tile.h"
+#include "attention/flash_attention_score/flash_attention_score_grad_units.h"
+
+namespace mst {
+
+// Sets `rows` pieces of `cols` elements, `pitch` apart, to 0. `zeros`: a buffer of `room` elements.
+template <typename U>
+__aicore__ inline void ClearRows(const AscendC::GlobalTensor<U>& gm, const AscendC::LocalTensor<U>& zeros, int64_t room,
+                                 int64_t rows, int64_t cols, int64_t pitch) {
+  if (cols == pitch) {
+    cols *= rows;
+    rows = 1;
+  }
+  AscendC::Duplicate(zeros, static_cast<U>(0.0f), static_cast<int32_t>(room));
+  WaitPipe<AscendC::HardEvent::V_MTE3>();
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t c = 0; c < cols; c += room) {
+      const int64_t count = MinOf(room, cols - c);
+      CopyRowsOut(gm[r * pitch + c], zeros, 1, count, count, room);
+    }
+  }
+  WaitPipe<AscendC::HardEvent::MTE3_V>();
+}
+
+template <typename T>
+class FlashGradSums {
+  static constexpr bool kIsFloat = std::is_same_v<T, float>;
+
+ public:
+  __aicore__ inline void Init(AscendC::TPipe* pipe, const FlashAttentionScoreGradTilingData* tiling,
+                              FlashGradTile<T>* tile, const FlashGradArgs& args, GM_ADDR workspace) {
+    shape_ = &tiling->shape;
+    tiles_ = &tiling->tiles;
+    tile_ = tile;
+    queryGm_.SetGlobalBuffer(reinterpret_cast<__gm__ T*>(args.query));
+    keyGm_.SetGlobalBuffer(reinterpret_cast<__gm__ T*>(args.key));
+    dyGm_.SetGlobalBuffer(reinterpret_cast<__gm__ T*>(args.inputs.dy));
+    dqGm_.SetGlobalBuffer(reinterpret_cast<__gm__ T*>(args.dq));
+    dkGm_.SetGlobalBuffer(reinterpret_cast<__gm__ T*>(args.dk));
+    dvGm_.SetGlobalBuffer(reinterpret_cast<__gm__ T*>(args.dv));
+    __gm__ float* floats = reinterpret_cast<__gm__ float*>(workspace);
+    querySumGm_.SetGlobalBuffer(floats);
+    floats += tiles_->chunkRows * tiles_->dPad;
+    if constexpr (kIsFloat) {
+      keySumGm_ = dkGm_;
+      valueSumGm_ = dvGm_;
+    } else {
+      keySumGm_.SetGlobalBuffer(floats);
+      valueSumGm_.SetGlobalBuffer(floats + tiling->keyRows * tiles_->dPad);
+    }
+    rowFloats_ = MaxOf(tiles_->dPad, tiles_->dvPad);
+    pipe->InitBuffer(rowQue_, 1, static_cast<uint32_t>(rowFloats_ * sizeof(T)));
+    pipe->InitBuffer(rowBuf_, static_cast<uint32_t>(kRowBuffers * rowFloats_ * sizeof(float)));
+  }
+
+  __aicore__ inline int64_t keyPitch() const { return kIsFloat ? shape_->kRow : tiles_->dPad; }
+  __aicore__ inline int64_t valuePitch() const { return kIsFloat ? shape_->vRow : tiles_->dvPad; }
+
+  // The sums from a key, or from a row of the chunk, on.
+  __aicore__ inline AscendC::GlobalTensor<float> KeyRows(const FlashGradUnit& unit, int64_t key) {
+    return keySumGm_[kIsFloat ? KeyOffset(unit, key) : (key - unit.keyBegin) * tiles_->dPad];
+  }
+  __aicore__ inline AscendC::GlobalTensor<float> ValueRows(const FlashGradUnit& unit, int64_t key) {
+    return valueSumGm_[kIsFloat ? ValueOffset(unit, key) : (key - unit.keyBegin) * tiles_->dvPad];
+  }
+  __aicore__ inline AscendC::GlobalTensor<float> QueryRows(int64_t row) { return querySumGm_[row * tiles_->dPad]; }
+
+  __aicore__ inline void ClearQuery(int64_t rows) { Clear(querySumGm_, rows, tiles_->dPad, tiles_->dPad); }
+  __aicore__ inline void ClearKeyValue(const FlashGradUnit& unit) {
+    const int64_t rows = unit.keyEnd - unit.keyBegin;
+    Clear(KeyRows(unit, unit.keyBegin), rows, kIsFloat ? shape_->D : tiles_->dPad, keyPitch());
+    Clear(ValueRows(unit, unit.keyBegin), rows, kIsFloat ? shape_->Dv : tiles_->dvPad, valuePitch());
+  }
+
+  // Both: the sums to the outputs. Whether all are finite.
+  __aicore__ inline bool WriteQuery(const FlashSequence& sequence, int64_t head, int64_t row, int64_t rowEnd) {
+    const int64_t offset =
+        sequence.index * shape_->qBatch + head * shape_->qHead + (sequence.rowBase + row) * shape_->qRow;
+    return Write(dqGm_[offset], querySumGm_, rowEnd - row, shape_->D, tiles_->dPad, shape_->qRow, tiles_->dPad, true);
+  }
+  __aicore__ inline bool WriteKeyValue(const FlashGradUnit& unit) {
+    const int64_t rows = unit.keyEnd - unit.keyBegin;
+    const bool keysFinite = Write(dkGm_[KeyOffset(unit, unit.keyBegin)], KeyRows(unit, unit.keyBegin), rows, shape_->D,
+                                  keyPitch(), shape_->kRow, tiles_->dPad, !kIsFloat);
+    return Write(dvGm_[ValueOffset(unit, unit.keyBegin)], ValueRows(unit, unit.keyBegin), rows, shape_->Dv,
+                 valuePitch(), shape_->vRow, tiles_->dvPad, !kIsFloat) &&
+           keysFinite;
+  }
+
+  // Careful mode: the visible pairs of one row. `r`: row of the block, `i`: of the strips, `chunkRow`: of the chunk.
+  __aicore__ inline void AddRow(const FlashGradUnit& unit, const FlashGradBlock& block, int64_t r, int64_t i,
+                                int64_t chunkRow) {
+    const FlashSequence& s = unit.sequence;
+    const FlashTile& tile = block.tile;
+    const int64_t row = s.rowBase + block.row + r;
+    const AscendC::LocalTensor<float> query = Row(0), dy = Row(1), key = Row(2), sum = Row(3), product = Row(4);
+    const int32_t D = static_cast<int32_t>(shape_->D);
+    const int32_t Dv = static_cast<int32_t>(shape_->Dv);
+    Load(query, queryGm_[s.index * shape_->qBatch + tile.head * shape_->qHead + row * shape_->qRow], D);
+    Load(dy, dyGm_[s.index * shape_->outBatch + tile.head * shape_->outHead + row * shape_->outRow], Dv);
+    AscendC::Duplicate(sum, 0.0f, D);
+    AscendC::PipeBarrier<PIPE_V>();
+    for (int32_t c = 0; c < tile.cols; ++c) {
+      const uint32_t pair = static_cast<uint32_t>(i * tile.colsPad + c);
+      if (!tile_->strip.IsVisible(pair)) continue;
+      const float p = tile_->strip.probs().GetValue(pair);
+      const float ds = tile_->strip.dscores().GetValue(pair);
+      if (unit.givesQuery) {
+        Load(key, keyGm_[KeyOffset(unit, tile.key + c)], D);
+        AscendC::Axpy(sum, key, ds, D);
+        AscendC::PipeBarrier<PIPE_V>();
+      }
+      if (unit.givesKeyValue) {
+        AscendC::Muls(product, query, ds, D);
+        AddTo(KeyRows(unit, tile.key + c), product, D);
+        AscendC::Muls(product, dy, p, Dv);
+        AddTo(ValueRows(unit, tile.key + c), product, Dv);
+      }
+    }
+    if (unit.givesQuery) AddTo(QueryRows(chunkRow), sum, D);
+  }
+
+ private:
+  static constexpr int32_t kRowBuffers = 5;
+  static constexpr int64_t kPieceRows = 64;  // rows in UB at a time, as many as there are spare statistics
+
+  __aicore__ inline int64_t KeyOffset(const FlashGradUnit& unit, int64_t key) const {
+    const FlashSequence& s = unit.sequence;
+    return s.index * shape_->kBatch + unit.kvHead * shape_->kHead + (s.keyBase + key) * shape_->kRow;
+  }
+  __aicore__ inline int64_t ValueOffset(const FlashGradUnit& unit, int64_t key) const {
+    const FlashSequence& s = unit.sequence;
+    return s.index * shape_->vBatch + unit.kvHead * shape_->vHead + (s.keyBase + key) * shape_->vRow;
+  }
+  __aicore__ inline AscendC::LocalTensor<float> Row(int64_t which) {
+    return rowBuf_.Get<float>()[static_cast<uint32_t>(which * rowFloats_)];
+  }
+
+  __aicore__ inline void Clear(const AscendC::GlobalTensor<float>& gm, int64_t rows, int64_t cols, int64_t pitch) {
+    AscendC::LocalTensor<float> zeros = tile_->strip.scoresQue().template AllocTensor<float>();
+    ClearRows(gm, zeros, tiles_->stripFloats, rows, cols, pitch);
+    tile_->strip.scoresQue().FreeTensor(zeros);
+  }
+
+  // `rows` rows of `cols` sums, `sumPitch` apart, to `out` (unless they are there), `outPitch` apart. UB: pitch `pitch`.
+  __aicore__ inline bool Write(const AscendC::GlobalTensor<T>& out, const AscendC::GlobalTensor<float>& sums,
+                               int64_t rows, int64_t cols, int64_t sumPitch, int64_t outPitch, int64_t pitch,
+                               bool stores) {
+    const int64_t pieceRows = MinOf(kPieceRows, tiles_->stripFloats / pitch);
+    bool finite = true;
+    WaitPipe<AscendC::HardEvent::MTE3_MTE2>();  // the last sums of this core
+    for (int64_t r = 0; r < rows; r += pieceRows) {
+      const int64_t piece = MinOf(pieceRows, rows - r);
+      AscendC::LocalTensor<float> tile = tile_->strip.scoresQue().template AllocTensor<float>();
+      CopyRowsIn(tile, sums[r * sumPitch], piece, cols, sumPitch, pitch);
+      tile_->strip.scoresQue().EnQue(tile);
+      tile = tile_->strip.scoresQue().template DeQue<float>();
+      if (stores) tile_->strip.StoreStrip(out[r * outPitch], tile, piece, cols, pitch, outPitch);
+      AscendC::PipeBarrier<PIPE_V>();
+      finite = IsFinite(tile, piece, cols, pitch) && finite;
+      tile_->strip.scoresQue().FreeTensor(tile);
+    }
+    return finite;
+  }
+
+  // 0 * x is 0 for finite x only. Destroys the tile.
+  __aicore__ inline bool IsFinite(const AscendC::LocalTensor<float>& tile, int64_t rows, int64_t cols, int64_t pitch) {
+    const AscendC::LocalTensor<float> sums = tile_->strip.SpareStat();
+    AscendC::Muls(tile, tile, 0.0f, static_cast<int32_t>(rows * pitch));
+    AscendC::PipeBarrier<PIPE_V>();
+    RowSum(sums, tile, tile_->strip.Work(), rows, cols, pitch);
+    AscendC::ReduceSum<float>(sums, sums, tile_->strip.Work(), static_cast<int32_t>(rows));
+    WaitPipe<AscendC::HardEvent::V_S>();
+    const bool finite = sums.GetValue(0) == 0.0f;
+    WaitPipe<AscendC::HardEvent::S_V>();
+    return finite;
+  }
+
+  __aicore__ inline void Load(const AscendC::LocalTensor<float>& dst, const AscendC::GlobalTensor<T>& gm, int32_t cols) {
+    AscendC::LocalTensor<T> raw = rowQue_.template AllocTensor<T>();
+    CopyRowsIn(raw, gm, 1, cols, cols, rowFloats_);
+    rowQue_.EnQue(raw);
+    raw = rowQue_.template DeQue<T>();
+    if constexpr (kIsFloat) {
+      AscendC::Adds(dst, raw, 0.0f, cols);
+    } else {
+      AscendC::Cast(dst, raw, AscendC::RoundMode::CAST_NONE, cols);
+    }
+    AscendC::PipeBarrier<PIPE_V>();
+    rowQue_.FreeTensor(raw);
+  }
+
+  __aicore__ inline void AddTo(const AscendC::GlobalTensor<float>& gm, const AscendC::LocalTensor<float>& row,
+                               int64_t cols) {
+    WaitPipe<AscendC::HardEvent::V_MTE3>();
+    AscendC::SetAtomicAdd<float>();
+    CopyRowsOut(gm, row, 1, cols, cols, rowFloats_);
+    AscendC::SetAtomicNone();
+    WaitPipe<AscendC::HardEvent::MTE3_V>();
+  }
+
+  const FlashAttentionScoreShape* shape_;
+  const FlashAttentionScoreTiles* tiles_;
+  FlashGradTile<T>* tile_;
+  int64_t rowFloats_;
+  AscendC::TQue<AscendC::TPosition::VECIN, 1> rowQue_;
+  AscendC::TBuf<AscendC::TPosition::VECCALC> rowBuf_;
+  AscendC::GlobalTensor<T> queryGm_;
+  AscendC::GlobalTensor<T> keyGm_;
+  AscendC::GlobalTensor<T> dyGm_;
+  AscendC::GlobalTensor<T> dqGm_;
+  AscendC::GlobalTensor<T> dkGm_;
+  AscendC::GlobalTensor<T> dvGm_;
+  AscendC::GlobalTensor<float> querySumGm_;
+  AscendC::GlobalTensor<float> keySumGm_;
+  AscendC::GlobalTensor<float> valueSumGm_;
+};
+
+}  // namespace mst
+
+#endif  // MST_ATTENTION_FLASH_ATTENTION_SCORE_GRAD_SUMS_H_
