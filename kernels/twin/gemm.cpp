@@ -26,7 +26,7 @@ using simd::VU;
 constexpr int kTileVectors = simd::kBytes == 32 ? 2 : 4;
 constexpr int kTileRows = 6;
 constexpr int kPanelColumns = kTileVectors * kLanes;
-constexpr int64_t kBlockK = 256;   // words: a panel's rows of one block stay in L2, near L1
+constexpr int64_t kBlockK = 512;   // words: a panel's rows of one block stay in L2
 constexpr int64_t kBlockM = 120;   // rows of A converted at once
 constexpr int64_t kBlockN = 1024;  // columns of B packed at once when B comes unpacked
 
@@ -80,46 +80,71 @@ struct DotOp {
 };
 #endif
 
-// A as words: element (row, k) is at data + row * row_stride + k * k_stride, in bytes.
+// A as words: element (row, k) is at data + row * rowStride + k * kStride, in bytes.
 struct Words {
   const char* data;
   int64_t rowStride;
   int64_t kStride;
 };
 
-// C [kRows][kVectors * kLanes] (+)= A [kRows][k] * B [k][kVectors * kLanes], all of C in registers.
+// Keeps the compiler from computing 24 addresses before the loop over k and holding them on the stack through it.
+template <typename T>
+MST_INLINE void Forget(T& value) {
+  asm("" : "+r"(value));
+}
+
+// C [count * kRows][kVectors * kLanes] (+)= A [count * kRows][k] * B [k][kVectors * kLanes]; kRows rows of C at a time in
+// registers.
 template <int kRows, int kVectors, class Op>
-void Tile(Words a, const float* __restrict b, int64_t ldb, float* __restrict c, int64_t ldc, int64_t k, bool accumulate) {
-  VF sum[kRows][kVectors] = {};
-  if (accumulate) {
+void Tile(Words a, const float* __restrict b, int64_t ldb, float* __restrict c, int64_t ldc, int64_t k, bool accumulate,
+          int64_t count) {
+  for (; count > 0; count--) {
+    VF sum[kRows][kVectors] = {};
+    if (accumulate) {
 #pragma GCC unroll 8
-    for (int i = 0; i < kRows; i++) {
+      for (int i = 0; i < kRows; i++) {
 #pragma GCC unroll 4
-      for (int j = 0; j < kVectors; j++) sum[i][j] = simd::Load(c + i * ldc + j * kLanes);
+        for (int j = 0; j < kVectors; j++) sum[i][j] = simd::Load(c + i * ldc + j * kLanes);
+      }
+    } else {
+      const float* row = c;
+#pragma GCC unroll 8
+      for (int i = 0; i < kRows; i++, row += ldc) {
+        for (int j = 0; j < kVectors * simd::kBytes; j += 64) __builtin_prefetch(row + j / 4, 1);
+        Forget(row);
+      }
     }
-  }
+    const char* ak = a.data;
+    const float* bk = b;
 #pragma GCC unroll 2
-  for (int64_t p = 0; p < k; p++) {
-    VF bp[kVectors];
+    for (int64_t p = 0; p < k; p++) {
+      VF bp[kVectors];
 #pragma GCC unroll 4
-    for (int j = 0; j < kVectors; j++) bp[j] = simd::Load(b + p * ldb + j * kLanes);
+      for (int j = 0; j < kVectors; j++) bp[j] = simd::Load(bk + j * kLanes);
+#pragma GCC unroll 8
+      for (int i = 0; i < kRows; i++) {
+        float value;
+        memcpy(&value, ak + i * a.rowStride, 4);
+        const VF ap = simd::Fill(value);
+#pragma GCC unroll 4
+        for (int j = 0; j < kVectors; j++) sum[i][j] = Op::Of(sum[i][j], ap, bp[j]);
+      }
+      ak += a.kStride;
+      bk += ldb;
+    }
 #pragma GCC unroll 8
     for (int i = 0; i < kRows; i++) {
-      float ap;
-      memcpy(&ap, a.data + i * a.rowStride + p * a.kStride, 4);
-      const VF as = simd::Fill(ap);
 #pragma GCC unroll 4
-      for (int j = 0; j < kVectors; j++) sum[i][j] = Op::Of(sum[i][j], as, bp[j]);
+      for (int j = 0; j < kVectors; j++) simd::Store(c + j * kLanes, sum[i][j]);
+      c += ldc;
+      Forget(c);
     }
-  }
-#pragma GCC unroll 8
-  for (int i = 0; i < kRows; i++) {
-#pragma GCC unroll 4
-    for (int j = 0; j < kVectors; j++) simd::Store(c + i * ldc + j * kLanes, sum[i][j]);
+    a.data += kRows * a.rowStride;
   }
 }
 
-using TileFunction = void (*)(Words a, const float* b, int64_t ldb, float* c, int64_t ldc, int64_t k, bool accumulate);
+using TileFunction = void (*)(Words a, const float* b, int64_t ldb, float* c, int64_t ldc, int64_t k, bool accumulate,
+                              int64_t count);
 
 template <class Op, int kVectors>
 TileFunction TileOfRows(int rows) {
@@ -137,9 +162,13 @@ TileFunction TileOf(int rows, int vectors) {
   return vectors == 2 ? TileOfRows<Op, 2>(rows) : TileOfRows<Op, 1>(rows);
 }
 
-// Rows of the next tile: 6, and a remainder above 6 in two halves (7 = 4 + 3, 8 = 4 + 4).
-int NextRows(int64_t rest) {
-  if (rest >= 2 * kTileRows || rest == kTileRows) return kTileRows;
+// The next tiles: their rows, and how many of them. A remainder above 6 goes in two halves (7 = 4 + 3, 8 = 4 + 4).
+int NextTiles(int64_t rest, int64_t* count) {
+  *count = 1;
+  if (rest % kTileRows == 0 || rest >= 2 * kTileRows) {
+    *count = rest % kTileRows == 0 ? rest / kTileRows : rest / kTileRows - 1;
+    return kTileRows;
+  }
   return int(rest > kTileRows ? (rest + 1) / 2 : rest);
 }
 
@@ -154,7 +183,7 @@ void PartialTile(int rows, Words a, const float* b, int64_t ldb, int first, int 
     memset(tile, 0, sizeof(tile));
     for (int i = 0; i < rows; i++) memcpy(tile + i * kPanelColumns + first, c + i * ldc, size_t(columns) * 4);
   }
-  TileOf<Op>(rows, vectors)(a, b, ldb, tile, kPanelColumns, k, accumulate);
+  TileOf<Op>(rows, vectors)(a, b, ldb, tile, kPanelColumns, k, accumulate, 1);
   for (int i = 0; i < rows; i++) memcpy(c + i * ldc, tile + i * kPanelColumns + first, size_t(columns) * 4);
 }
 
@@ -164,14 +193,16 @@ void MultiplyPanel(Words a, const float* b, int64_t ldb, int first, int columns,
                    int64_t ldc, bool accumulate) {
   const bool whole = first == 0 && columns % kLanes == 0;
   for (int64_t i = 0; i < m;) {
-    const int rows = NextRows(m - i);
+    int64_t count;
+    const int rows = NextTiles(m - i, &count);
     const Words ai = {a.data + i * a.rowStride, a.rowStride, a.kStride};
     if (whole) {
-      TileOf<Op>(rows, columns / kLanes)(ai, b, ldb, c + i * ldc, ldc, k, accumulate);
+      TileOf<Op>(rows, columns / kLanes)(ai, b, ldb, c + i * ldc, ldc, k, accumulate, count);
+      i += rows * count;
     } else {
       PartialTile<Op>(rows, ai, b, ldb, first, columns, c + i * ldc, ldc, k, accumulate);
+      i += rows;
     }
-    i += rows;
   }
 }
 
