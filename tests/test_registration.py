@@ -43,9 +43,10 @@ class Norm(nn.Cell):
     def __init__(self):
         super().__init__()
         self.gamma = ms.Parameter(Tensor(GAMMA), name="gamma")
+        self.epsilon = EPSILON  # amp O1 copies construct to another module, where globals of this one are unknown
 
     def construct(self, x):
-        y, _ = ops.rms_norm(x, self.gamma, epsilon=EPSILON)
+        y, _ = ops.rms_norm(x, self.gamma, epsilon=self.epsilon)
         return y
 
 
@@ -190,7 +191,8 @@ def test_recompute(mode):
 
 @MODES
 @pytest.mark.parametrize("level", ["O0", "O1", "O2", "O3", "auto"])
-def test_amp(mode, level):
+def test_amp(mode, level, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # O1 writes its sources there
     ms.set_context(mode=mode)
     net = amp.auto_mixed_precision(Norm(), level)
     y, dx, dgamma = reference(X, GAMMA, DY)
