@@ -1,6 +1,8 @@
 // Copyright 2026 The ms_ops_transformer authors. SPDX-License-Identifier: Apache-2.0
 #include "sort.h"
 
+#include <algorithm>
+
 #include "vector_math.h"
 
 namespace AscendC {
@@ -20,6 +22,37 @@ inline int32_t KeyOf(float score) {
   return bits ^ ((bits >> 31) & 0x7fffffff);
 }
 
+inline VI KeysOf(mst::simd::VF score) {
+  const VI bits = mst::simd::Bits(score);
+  const VI key = (bits ^ ((bits >> 31) & 0x7fffffff)) & ~(score == 0.0f);
+  const VI isNan = score != score;
+  return (isNan & INT32_MAX) | (~isNan & key);
+}
+
+// For kLanes of the 32 keys, from `first` on: how many of all come before them, that is where they belong.
+inline VI RanksOf(const int32_t* keys, int first) {
+  const VI key = mst::simd::Lanes<int32_t>::Load(keys + first);
+  VI rank{};
+#if MST_VECTOR_BYTES == 64
+  const __m512i own = __m512i(key), one = _mm512_set1_epi32(1);
+  __m512i count = __m512i(rank);
+#pragma GCC unroll 32
+  for (int j = 0; j < 32; ++j) {
+    const __m512i other = _mm512_set1_epi32(keys[j]);
+    const int before = std::min(std::max(j + 1 - first, 0), kLanes);
+    const uint32_t later = 0xffffu << before;  // the lanes after j
+    const __mmask16 tied = _mm512_mask_cmpeq_epi32_mask(static_cast<__mmask16>(later), other, own);
+    count = _mm512_mask_add_epi32(count, _kor_mask16(_mm512_cmpgt_epi32_mask(other, own), tied), count, one);
+  }
+  rank = VI(count);
+#else
+  VI lane;
+  for (int i = 0; i < kLanes; ++i) lane[i] = first + i;
+  for (int j = 0; j < 32; ++j) rank -= (keys[j] > key) | ((keys[j] == key) & (lane > j));
+#endif
+  return rank;
+}
+
 template <typename T>
 inline T ScoreOf(uint64_t record) {
   T score;
@@ -29,9 +62,9 @@ inline T ScoreOf(uint64_t record) {
 
 template <typename T>
 inline uint64_t RecordOf(T score, uint32_t index) {
-  uint64_t record = static_cast<uint64_t>(index) << 32;
-  std::memcpy(&record, &score, sizeof(T));
-  return record;
+  std::conditional_t<sizeof(T) == 2, uint16_t, uint32_t> word;
+  std::memcpy(&word, &score, sizeof(T));
+  return static_cast<uint64_t>(index) << 32 | word;
 }
 
 }  // namespace
@@ -42,15 +75,11 @@ void Sort32Run(uint64_t* dst, const T* scores, const uint32_t* indices, int repe
   for (int r = 0; r < repeat; ++r) {
     alignas(64) int32_t keys[kCount];
     alignas(64) int32_t ranks[kCount];
-    for (int i = 0; i < kCount; ++i) keys[i] = KeyOf(static_cast<float>(scores[i]));
-    // The place of an element is the number of elements that come before it.
+    for (int i = 0; i < kCount; i += kLanes) {
+      mst::simd::Lanes<int32_t>::Store(keys + i, KeysOf(mst::simd::Lanes<T>::Load(scores + i)));
+    }
     for (int first = 0; first < kCount; first += kLanes) {
-      const VI key = mst::simd::Lanes<int32_t>::Load(keys + first);
-      VI lane;
-      for (int i = 0; i < kLanes; ++i) lane[i] = first + i;
-      VI rank{};
-      for (int j = 0; j < kCount; ++j) rank -= (keys[j] > key) | ((keys[j] == key) & (lane > j));
-      mst::simd::Lanes<int32_t>::Store(ranks + first, rank);
+      mst::simd::Lanes<int32_t>::Store(ranks + first, RanksOf(keys, first));
     }
     for (int i = 0; i < kCount; ++i) dst[ranks[i]] = RecordOf(scores[i], indices[i]);
     dst += kCount;

@@ -223,11 +223,45 @@ void WholeExtreme(T* dst, int64_t dstRep, const T* src, Stride srcStride, Reduce
   }
 }
 
+namespace {
+
+// All eight blocks of a repeat, every lane of them.
+template <ReduceOp op, typename T>
+MST_INLINE void ReduceBlocks(T* dst, const uint8_t* row, int64_t blkBytes) {
+  constexpr int kPerBlock = 32 / static_cast<int>(sizeof(T));
+  if constexpr (kLanes > kPerBlock) {  // two blocks in a vector, which adjoin here
+    for (int block = 0; block < DEFAULT_BLK_NUM; block += 2) {
+      VF v = Lanes<T>::Load(reinterpret_cast<const T*>(row + block * 32));
+#pragma GCC unroll 4
+      for (int width = 1; width < kPerBlock; width *= 2) {
+        VI swapped;
+        for (int i = 0; i < kLanes; ++i) swapped[i] = i ^ width;
+        v = VectorOp<op>::Of(v, __builtin_shuffle(v, swapped));
+      }
+      PutValue(dst + block, v[0]);
+      PutValue(dst + block + 1, v[kLanes / 2]);
+    }
+  } else {
+    for (int block = 0; block < DEFAULT_BLK_NUM; ++block) {
+      const T* p = reinterpret_cast<const T*>(row + block * blkBytes);
+      VF v = Lanes<T>::Load(p);
+      for (int i = kLanes; i < kPerBlock; i += kLanes) v = VectorOp<op>::Of(v, Lanes<T>::Load(p + i));
+      PutValue(dst + block, Across<op>(v));
+    }
+  }
+}
+
+}  // namespace
+
 template <ReduceOp op, typename T>
 void BlockReduce(T* dst, int64_t dstRep, const T* src, Stride srcStride, const Mask& mask, int repeat) {
   constexpr int kPerBlock = 32 / static_cast<int>(sizeof(T));
   for (int r = 0; r < repeat; ++r) {
     const uint8_t* row = reinterpret_cast<const uint8_t*>(src) + r * srcStride.rep * 32;
+    if (mask.count >= kPerBlock * DEFAULT_BLK_NUM && (srcStride.blk == 1 || kLanes <= kPerBlock)) {
+      ReduceBlocks<op>(dst + r * dstRep * DEFAULT_BLK_NUM, row, srcStride.blk * 32);
+      continue;
+    }
     for (int block = 0; block < DEFAULT_BLK_NUM; ++block) {
       const T* p = reinterpret_cast<const T*>(row + block * srcStride.blk * 32);
       float values[kPerBlock];

@@ -84,6 +84,10 @@ MST_INLINE uint32_t TakeBits(const uint8_t* bits, int64_t at, int count) {
   uint32_t word = 0;
   const uint8_t* first = bits + at / 8;
   const int shift = static_cast<int>(at % 8);
+  if (count == kLanes && shift % kLanes == 0) {
+    std::memcpy(&word, first, (kLanes + 7) / 8);
+    return word >> shift;
+  }
   const int bytes = (shift + count + 7) / 8;
   for (int i = 0; i < bytes; ++i) word |= static_cast<uint32_t>(first[i]) << (8 * i);
   return word >> shift;
