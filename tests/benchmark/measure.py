@@ -52,18 +52,17 @@ class Bench:
         scale = np.dtype(harness.NUMPY[self.dtype]).itemsize if self.work["unit"] == "elements" else 1
         return scale * sum(self.work[part] for part in parts)
 
-    def closures(self, which):
-        """{form: function that runs the pass once and waits for it}"""
-        found = {
-            "ours": self.kernel()
-            if which == "backward"
-            else self._mindspore(self.op.fn, self.op.call(self.case), which)
-        }
+    def closures(self, which, only=None):
+        """{form: function that runs the pass once and waits for it}; backward alone is the kernel, or torch's."""
+        found = {}
+        if only in (None, "ours"):
+            kernel = which == "backward"
+            found["ours"] = self.kernel() if kernel else self._mindspore(self.op.fn, self.op.call(self.case), which)
         composed = self.forms.composed(self.case) if self.dtype in self.forms.composed_dtypes else None
-        if composed is not None and which != "backward":
+        if composed is not None and which != "backward" and only in (None, "composed"):
             found["composed"] = self._mindspore(composed, {}, which)
         torch_form = self.forms.torch(self.case) if self.dtype in self.forms.torch_dtypes else None
-        if torch_form is not None:
+        if torch_form is not None and only in (None, "torch"):
             found["torch"] = self._torch(torch_form, which)
         return found
 
