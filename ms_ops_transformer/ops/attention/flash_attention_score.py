@@ -1,10 +1,15 @@
 # Copyright 2026 The ms_ops_transformer authors. SPDX-License-Identifier: Apache-2.0
 """flash_attention_score and flash_attention."""
 
+import functools
+
 import mindspore as ms
+import numpy as np
 from mindspore import ops
 
-from .._check import int64_tensor
+from ... import _native
+from ...op_info import registry
+from .._check import attributes, int64_tensor
 from .._custom import bprop_of, primitive
 
 _NAME = "FlashAttentionScore"
@@ -57,6 +62,29 @@ def _int64(name, values):
     return values
 
 
+def _is_list(values):
+    return isinstance(values, (list, tuple))
+
+
+def _list_or_shape(values):
+    """What `_check_lists` needs to know of lengths: the values of a list, the shape of a tensor."""
+    if values is None:
+        return None
+    return ("list", tuple(values)) if _is_list(values) else ("shape", values.shape)
+
+
+@functools.lru_cache(256)
+def _check_lists(prefix, q_ends, kv_ends, shapes, dtype, **attrs):
+    """Checks values that are lists at the call; those of tensors are checked when the operator runs."""
+    spec = registry.get("flash_attention_score")
+    inputs = dict(zip(("query", "key", "value"), ((shape, str(dtype).lower()) for shape in shapes)))
+    inputs["attn_mask"] = (shapes[3], "bool") if shapes[3] is not None else None
+    for name, given in (("prefix", prefix), ("actual_seq_qlen", q_ends), ("actual_seq_kvlen", kv_ends)):
+        if given is not None:
+            inputs[name] = np.array(given[1], np.int64) if given[0] == "list" else (given[1], "int64")
+    _native.infer(spec.name, [inputs.get(tensor.name) for tensor in spec.inputs], attributes(spec, attrs))
+
+
 def _log_sum_exp(softmax_max, softmax_sum):
     """[B, N, Sq] or [T, N]; -inf for a row that sees no key."""
     top, total = softmax_max[..., 0], softmax_sum[..., 0]
@@ -86,7 +114,7 @@ def flash_attention_score(query, key, value, head_num, real_shift=None, drop_mas
         head_num (int): N.
         real_shift (Tensor, optional): Bias of the scores, [B, N, Sq, Skv] or 1 in any of the first three; for TND flat,
             [N, Lq, Lkv] of each sequence. With `pse_type` 2 and 3 the slopes [N] or [B, N] in float32.
-        drop_mask (Tensor, optional): uint8; one bit per score in the order [B, N, Sq, Skv], least significant bit first,
+        drop_mask (Tensor, optional): uint8; one bit per score in the order [B, N, Sq, Skv], lowest bit first,
             1 = keep. For TND [N, Lq, Lkv] of each sequence one after the other.
         padding_mask (None): Reserved.
         attn_mask (Tensor, optional): bool or uint8, 1 = drop: [Sq, Skv], or [B, N, Sq, Skv] or 1 in any of the first
@@ -135,12 +163,18 @@ def flash_attention_score(query, key, value, head_num, real_shift=None, drop_mas
     """
     if padding_mask is not None:
         raise ValueError(f"For '{_NAME}', 'padding_mask' is reserved and must be None.")
+    prefix_tensor = _int64("prefix", prefix)
+    q_ends = _int64("actual_seq_qlen", actual_seq_qlen)
+    kv_ends = _int64("actual_seq_kvlen", actual_seq_kvlen)
+    seed_offset = _int64("seed_offset", seed_offset)
+    if _is_list(prefix) or _is_list(actual_seq_qlen) or _is_list(actual_seq_kvlen):
+        mask_shape = None if attn_mask is None else attn_mask.shape
+        _check_lists(
+            _list_or_shape(prefix), _list_or_shape(actual_seq_qlen), _list_or_shape(actual_seq_kvlen),
+            (query.shape, key.shape, value.shape, mask_shape), query.dtype, head_num=head_num, pre_tokens=pre_tokens,
+            next_tokens=next_tokens, input_layout=input_layout, sparse_mode=sparse_mode)  # fmt: skip
     slopes = real_shift if pse_type in (2, 3) else None
     shift = None if pse_type in (2, 3) else real_shift
-    prefix = _int64("prefix", prefix)
-    actual_seq_qlen = _int64("actual_seq_qlen", actual_seq_qlen)
-    actual_seq_kvlen = _int64("actual_seq_kvlen", actual_seq_kvlen)
-    seed_offset = _int64("seed_offset", seed_offset)
     absent = ()
     if shift is None:
         absent += ("real_shift",)
@@ -165,8 +199,8 @@ def flash_attention_score(query, key, value, head_num, real_shift=None, drop_mas
         pre_tokens=pre_tokens, next_tokens=next_tokens, input_layout=input_layout, sparse_mode=sparse_mode,
         inner_precise=inner_precise, pse_type=pse_type, q_start_idx=q_start_idx, kv_start_idx=kv_start_idx,
         softcap=softcap)  # fmt: skip
-    out, softmax_max, softmax_sum = attention(query, key, value, shift, drop_mask, attn_mask, prefix, actual_seq_qlen,
-                                              actual_seq_kvlen, sink, seed_offset, slopes)  # fmt: skip
+    out, softmax_max, softmax_sum = attention(query, key, value, shift, drop_mask, attn_mask, prefix_tensor, q_ends,
+                                              kv_ends, sink, seed_offset, slopes)  # fmt: skip
     if return_softmax and return_lse:
         lse = _log_sum_exp(softmax_max, softmax_sum)
         return out, ops.stop_gradient(softmax_max), ops.stop_gradient(softmax_sum), lse
