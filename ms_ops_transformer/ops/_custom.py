@@ -41,7 +41,7 @@ def bprop_of(name):
     return register
 
 
-@functools.lru_cache(None)
+@functools.lru_cache(None, typed=True)  # 1 and 1.0 are different attributes
 def primitive(name, absent=(), **attrs):
     """The primitive of an operator with these attributes; `absent` names the optional inputs that will be None."""
     spec = registry.get(name)
