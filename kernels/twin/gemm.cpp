@@ -9,8 +9,13 @@
 
 #include "simd.h"
 
-#if defined(__x86_64__)
+#if defined(__x86_64__) && MST_VECTOR_BYTES == 64
 #include <cpuid.h>
+
+#include "gemm_amx.h"
+#define MST_GEMM_PAIRS 1  // engines that multiply pairs of bfloat16
+#else
+#define MST_GEMM_PAIRS 0
 #endif
 
 namespace mst {
@@ -27,7 +32,7 @@ constexpr int kTileVectors = simd::kBytes == 32 ? 2 : 4;
 constexpr int kTileRows = 6;
 constexpr int kPanelColumns = kTileVectors * kLanes;
 constexpr int64_t kBlockK = 512;   // words: a panel's rows of one block stay in L2
-constexpr int64_t kBlockM = 120;   // rows of A converted at once
+constexpr int64_t kBlockM = 192;   // rows of A converted at once: whole tiles of every engine
 constexpr int64_t kBlockN = 1024;  // columns of B packed at once when B comes unpacked
 
 int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -70,7 +75,7 @@ thread_local Scratch scratch;
 struct FmaOp {
   static MST_INLINE VF Of(VF c, VF a, VF b) { return c + a * b; }
 };
-#if MST_VECTOR_BYTES == 64
+#if MST_GEMM_PAIRS
 // Pairs of bfloat16. As assembly text, because this file is compiled for CPUs without the instruction too.
 struct DotOp {
   static MST_INLINE VF Of(VF c, VF a, VF b) {
@@ -337,6 +342,25 @@ void PackBlock(Elem elem, const Matrix& b, int64_t kBegin, int64_t nBegin, int64
   }
 }
 
+#if MST_GEMM_PAIRS
+// src [k][m] bfloat16, contiguous in m -> dst [m][ldd] words, pairs of k.
+void TransposePairs(const char* src, int64_t rowBytes, int64_t m, int64_t k, float* dst, int64_t ldd) {
+  const int64_t words = (k + 1) / 2;
+  for (int64_t m0 = 0; m0 < m; m0 += kLanes) {
+    const int64_t rows = std::min<int64_t>(kLanes, m - m0);
+    for (int64_t w0 = 0; w0 < words; w0 += kLanes) {
+      VF v[kLanes] = {};
+      for (int i = 0; i < kLanes && w0 + i < words; i++) {
+        const char* even = src + 2 * (w0 + i) * rowBytes + m0 * 2;
+        InterleavePairs(even, 2 * (w0 + i) + 1 < k ? even + rowBytes : nullptr, rows, reinterpret_cast<float*>(v + i));
+      }
+      simd::Transpose(v);
+      for (int i = 0; i < rows; i++) simd::Store(dst + (m0 + i) * ldd + w0, v[i]);
+    }
+  }
+}
+#endif
+
 // Block of A as words, in place where its memory already is words, else converted into scratch.
 Words WordsOfA(Elem elem, const Matrix& a, int64_t mBegin, int64_t kBegin, int64_t m, int64_t k) {
   const char* src = At(elem, a, mBegin, kBegin);
@@ -360,6 +384,14 @@ Words WordsOfA(Elem elem, const Matrix& a, int64_t mBegin, int64_t kBegin, int64
     }
     return {reinterpret_cast<const char*>(dst), ld * 4, 4};
   }
+#if MST_GEMM_PAIRS
+  if (pairs && BFloat16Engine() == Engine::kAmx) {  // wants rows
+    const int64_t rowWords = RoundUp(words, kLanes);
+    float* dst = static_cast<float*>(scratch.Get(kSlotA, m * rowWords * 4));
+    TransposePairs(src, colBytes, m, k, dst, rowWords);
+    return {reinterpret_cast<const char*>(dst), rowWords * 4, 4};
+  }
+#endif
   // Transposed: rows of the memory run along m, and stay so.
   const int64_t ld = RoundUp(m, kLanes);
   float* dst = static_cast<float*>(scratch.Get(kSlotA, words * ld * 4));
@@ -377,7 +409,7 @@ Words WordsOfA(Elem elem, const Matrix& a, int64_t mBegin, int64_t kBegin, int64
 
 // ----------------------------------------------------------------------------------------------------------- engine
 
-#if defined(__x86_64__) && MST_VECTOR_BYTES == 64
+#if MST_GEMM_PAIRS
 struct CpuidRegisters {
   uint32_t eax, ebx, ecx, edx;
 };
@@ -389,11 +421,19 @@ CpuidRegisters Cpuid(uint32_t leaf, uint32_t subleaf) {
 bool HasDot() { return (Cpuid(7, 1).eax >> 5 & 1) != 0; }
 // On Intel the dot product runs at half the rate of an fp32 FMA: no gain over expanding.
 bool IsDotFast() { return HasDot() && Cpuid(0, 0).ebx == signature_AMD_ebx; }
+bool EnableAmx() {
+  constexpr uint32_t kTileAndBFloat16 = 1u << 24 | 1u << 22;
+  constexpr uint32_t kXsaveTiles = 1u << 17 | 1u << 18;
+  if ((Cpuid(7, 0).edx & kTileAndBFloat16) != kTileAndBFloat16) return false;
+  uint32_t low, high;
+  asm volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+  return (low & kXsaveTiles) == kXsaveTiles && amx::RequestPermission();
+}
 #else
 bool HasDot() { return false; }
 bool IsDotFast() { return false; }
-#endif
 bool EnableAmx() { return false; }
+#endif
 
 Engine ChooseEngine() {
   const char* wish = getenv("MS_OPS_BF16_ENGINE");
@@ -417,6 +457,30 @@ void MultiplyBlock(Words a, const Panels& b, int64_t panelWords, int64_t kWord, 
     j += columns;
   }
 }
+
+#if MST_GEMM_PAIRS
+// As MultiplyBlock, on tiles of 16 columns; k in elements.
+void MultiplyBlockOnTiles(Words a, const Panels& b, int64_t panelWords, int64_t kWord, int64_t nBegin, int64_t m,
+                          int64_t n, int64_t k, float* c, int64_t ldc, bool accumulate) {
+  constexpr int kMaxColumns = 64;
+  amx::Column columns[kMaxColumns];
+  int count = 0;
+  for (int64_t j = 0; j < n;) {
+    const int64_t panel = (nBegin + j) / kPanelColumns;
+    const int64_t inPanel = (nBegin + j) % kPanelColumns;
+    const int first = int(inPanel % amx::kTile);
+    const int64_t ldb = PanelStride(b.n, panel * kPanelColumns);
+    const float* data = static_cast<const float*>(b.data) + panel * panelWords + kWord * ldb + inPanel - first;
+    const int width = int(std::min<int64_t>(amx::kTile - first, n - j));
+    columns[count++] = {reinterpret_cast<const char*>(data), ldb * 4, c + j, first, width};
+    j += width;
+    if (count == kMaxColumns || j == n) {
+      amx::Multiply(a.data, a.rowStride, columns, count, m, k, ldc, accumulate);
+      count = 0;
+    }
+  }
+}
+#endif
 
 }  // namespace
 
@@ -455,9 +519,14 @@ void Multiply(Elem elem, const Matrix& a, const Panels& b, int64_t kBegin, int64
         MultiplyBlock<decltype(op)>(words, b, panelWords, WordsOf(elem, kBegin + k0), nBegin, mc, n, WordsOf(elem, kc),
                                     c + i0 * ldc, ldc, accumulate || k0 > 0);
       };
-#if MST_VECTOR_BYTES == 64
+#if MST_GEMM_PAIRS
       if (IsPairs(elem)) {
-        block(DotOp());
+        if (BFloat16Engine() == Engine::kAmx && k > 0) {
+          MultiplyBlockOnTiles(words, b, panelWords, WordsOf(elem, kBegin + k0), nBegin, mc, n, kc, c + i0 * ldc, ldc,
+                               accumulate || k0 > 0);
+        } else {
+          block(DotOp());
+        }
         continue;
       }
 #endif
