@@ -104,9 +104,7 @@ __aicore__ inline void DataCopy(const LocalTensor<T>& dst, const GlobalTensor<T>
   const int64_t srcGap = repeatParams.srcStride * 32, dstGap = repeatParams.dstStride * 32;
   check::Issue(
       PIPE_MTE2, "DataCopy", check::Count(bytes * blocks / static_cast<int64_t>(sizeof(T))),
-      [=] {
-        detail::CopyBlocks(dst.GetPhyAddr(), bytes + dstGap, src.GetPhyAddr(), bytes + srcGap, bytes, blocks);
-      },
+      [=] { detail::CopyBlocks(dst.GetPhyAddr(), bytes + dstGap, src.GetPhyAddr(), bytes + srcGap, bytes, blocks); },
       check::OutBlocks(dst, blocks, bytes, dstGap), check::InBlocks(src, blocks, bytes, srcGap));
 }
 
@@ -150,9 +148,7 @@ __aicore__ inline void DataCopy(const LocalTensor<T>& dst, const LocalTensor<T>&
   const int64_t srcGap = repeatParams.srcStride * 32, dstGap = repeatParams.dstStride * 32;
   check::Issue(
       PIPE_V, "DataCopy", check::Count(bytes * blocks / static_cast<int64_t>(sizeof(T))),
-      [=] {
-        detail::CopyBlocks(dst.GetPhyAddr(), bytes + dstGap, src.GetPhyAddr(), bytes + srcGap, bytes, blocks);
-      },
+      [=] { detail::CopyBlocks(dst.GetPhyAddr(), bytes + dstGap, src.GetPhyAddr(), bytes + srcGap, bytes, blocks); },
       check::OutBlocks(dst, blocks, bytes, dstGap), check::InBlocks(src, blocks, bytes, srcGap));
 }
 
@@ -160,8 +156,7 @@ __aicore__ inline void DataCopy(const LocalTensor<T>& dst, const LocalTensor<T>&
 // and that boundary is filled with the padding value, or without padding with the block's first element.
 template <typename T>
 __aicore__ inline void DataCopyPad(const LocalTensor<T>& dst, const GlobalTensor<T>& src,
-                                   const DataCopyExtParams& dataCopyParams,
-                                   const DataCopyPadExtParams<T>& padParams) {
+                                   const DataCopyExtParams& dataCopyParams, const DataCopyPadExtParams<T>& padParams) {
   const int64_t bytes = dataCopyParams.blockLen, blocks = dataCopyParams.blockCount;
   if (bytes == 0 || blocks == 0) return;
   const int64_t srcGap = dataCopyParams.srcStride;

@@ -16,7 +16,9 @@ namespace detail {
 struct Walk {
   template <typename T>
   Walk(const T* address, Stride stride)
-      : base(reinterpret_cast<uint8_t*>(const_cast<T*>(address))), elementBytes(sizeof(T)), blk(stride.blk * 32),
+      : base(reinterpret_cast<uint8_t*>(const_cast<T*>(address))),
+        elementBytes(sizeof(T)),
+        blk(stride.blk * 32),
         rep(stride.rep * 32) {}
 
   uint8_t* base;
@@ -30,8 +32,8 @@ struct Walk {
 template <size_t kOperands, typename Run>
 MST_INLINE void ForEachRun(const std::array<Walk, kOperands>& operands, const Mask& mask, int repeat, const Run& run) {
   int widest = 1;
-  bool dense = true;    // blocks adjoin in every operand
-  bool onerun = true;   // and so do repeats
+  bool dense = true;   // blocks adjoin in every operand
+  bool onerun = true;  // and so do repeats
   for (const Walk& w : operands) widest = std::max(widest, w.elementBytes);
   const int lanes = ONE_REPEAT_BYTE_SIZE / widest;
   for (const Walk& w : operands) {

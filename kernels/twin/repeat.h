@@ -1,6 +1,6 @@
 // Copyright 2026 The ms_ops_transformer authors. SPDX-License-Identifier: Apache-2.0
-// The parameter structs of strided vector instructions, as in CANN, and what all such instructions share: which lanes of
-// a repeat take part.
+// The parameter structs of strided vector instructions, as in CANN, and what all such instructions share: which lanes
+// of a repeat take part.
 #ifndef MST_TWIN_REPEAT_H_
 #define MST_TWIN_REPEAT_H_
 

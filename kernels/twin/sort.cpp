@@ -128,9 +128,9 @@ MergeResult& LastMerge() {
   return result;
 }
 
-#define MST_SORT(T)                                                                                              \
-  template void Sort32Run<T>(uint64_t*, const T*, const uint32_t*, int);                                         \
-  template void MergeRecords<T>(uint64_t*, const uint64_t* const*, const uint16_t*, uint16_t, bool, uint16_t*);  \
+#define MST_SORT(T)                                                                                             \
+  template void Sort32Run<T>(uint64_t*, const T*, const uint32_t*, int);                                        \
+  template void MergeRecords<T>(uint64_t*, const uint64_t* const*, const uint16_t*, uint16_t, bool, uint16_t*); \
   template void ExtractRun<T>(T*, uint32_t*, const uint64_t*, int64_t)
 MST_SORT(float);
 MST_SORT(half);

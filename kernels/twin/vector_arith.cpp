@@ -201,13 +201,13 @@ template void SwiGLURun<float>(float*, const float*, const float*, float, int64_
 template void SwiGLURun<half>(half*, const half*, const half*, float, int64_t);
 
 // What the 910B has, and nothing else.
-#define MST_BINARY(op, T)                                                                                 \
-  template void Binary<BinaryOp::op, T>(T*, const T*, const T*, int64_t);                                 \
+#define MST_BINARY(op, T)                                                 \
+  template void Binary<BinaryOp::op, T>(T*, const T*, const T*, int64_t); \
   template void Binary<BinaryOp::op, T>(T*, Stride, const T*, Stride, const T*, Stride, const Mask&, int)
-#define MST_BINARY_ARITH(op)  \
-  MST_BINARY(op, float);      \
-  MST_BINARY(op, half);       \
-  MST_BINARY(op, int32_t);    \
+#define MST_BINARY_ARITH(op) \
+  MST_BINARY(op, float);     \
+  MST_BINARY(op, half);      \
+  MST_BINARY(op, int32_t);   \
   MST_BINARY(op, int16_t)
 MST_BINARY_ARITH(kAdd);
 MST_BINARY_ARITH(kSub);
@@ -221,8 +221,8 @@ MST_BINARY(kAnd, int16_t);
 MST_BINARY(kOr, uint16_t);
 MST_BINARY(kOr, int16_t);
 
-#define MST_UNARY(op, T)                                                                \
-  template void Unary<UnaryOp::op, T>(T*, const T*, int64_t);                           \
+#define MST_UNARY(op, T)                                      \
+  template void Unary<UnaryOp::op, T>(T*, const T*, int64_t); \
   template void Unary<UnaryOp::op, T>(T*, Stride, const T*, Stride, const Mask&, int)
 #define MST_UNARY_FLOAT(op) \
   MST_UNARY(op, float);     \
@@ -240,13 +240,13 @@ MST_UNARY_FLOAT(kSigmoid);
 MST_UNARY(kNot, uint16_t);
 MST_UNARY(kNot, int16_t);
 
-#define MST_SCALAR(op, T)                                                                   \
-  template void Scalar<ScalarOp::op, T>(T*, const T*, T, int64_t);                          \
+#define MST_SCALAR(op, T)                                          \
+  template void Scalar<ScalarOp::op, T>(T*, const T*, T, int64_t); \
   template void Scalar<ScalarOp::op, T>(T*, Stride, const T*, Stride, T, const Mask&, int)
-#define MST_SCALAR_ARITH(op)  \
-  MST_SCALAR(op, float);      \
-  MST_SCALAR(op, half);       \
-  MST_SCALAR(op, int32_t);    \
+#define MST_SCALAR_ARITH(op) \
+  MST_SCALAR(op, float);     \
+  MST_SCALAR(op, half);      \
+  MST_SCALAR(op, int32_t);   \
   MST_SCALAR(op, int16_t)
 #define MST_SCALAR_SHIFT(op) \
   MST_SCALAR(op, int32_t);   \
@@ -260,10 +260,10 @@ MST_SCALAR_ARITH(kMins);
 MST_SCALAR_SHIFT(kShiftLeft);
 MST_SCALAR_SHIFT(kShiftRight);
 
-#define MST_MULADD(T, U)                                                                                  \
-  template void AxpyRun<T, U>(T*, const U*, U, int64_t);                                                  \
-  template void AxpyRun<T, U>(T*, Stride, const U*, Stride, U, const Mask&, int);                         \
-  template void MulAddDstRun<T, U>(T*, const U*, const U*, int64_t);                                      \
+#define MST_MULADD(T, U)                                                          \
+  template void AxpyRun<T, U>(T*, const U*, U, int64_t);                          \
+  template void AxpyRun<T, U>(T*, Stride, const U*, Stride, U, const Mask&, int); \
+  template void MulAddDstRun<T, U>(T*, const U*, const U*, int64_t);              \
   template void MulAddDstRun<T, U>(T*, Stride, const U*, Stride, const U*, Stride, const Mask&, int)
 MST_MULADD(float, float);
 MST_MULADD(half, half);

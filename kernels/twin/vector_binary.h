@@ -38,24 +38,24 @@ inline void IssueBinary(const char* name, const LocalTensor<T>& dst, const Local
 
 }  // namespace detail
 
-#define MST_TWIN_BINARY(Name)                                                                                       \
-  template <typename T>                                                                                             \
-  __aicore__ inline void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,    \
-                              const int32_t& count) {                                                               \
-    detail::IssueBinary<detail::BinaryOp::k##Name>(#Name, dst, src0, src1, count);                                  \
-  }                                                                                                                 \
-  template <typename T, bool isSetMask = true>                                                                      \
-  __aicore__ inline void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,    \
-                              uint64_t mask, const uint8_t repeatTime, const BinaryRepeatParams& repeatParams) {    \
-    static_assert(isSetMask, "the twin has no SetVectorMask");                                                      \
-    detail::IssueBinary<detail::BinaryOp::k##Name>(#Name, dst, src0, src1, mask, repeatTime, repeatParams);         \
-  }                                                                                                                 \
-  template <typename T, bool isSetMask = true>                                                                      \
-  __aicore__ inline void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,    \
-                              uint64_t mask[], const uint8_t repeatTime, const BinaryRepeatParams& repeatParams) {  \
-    static_assert(isSetMask, "the twin has no SetVectorMask");                                                      \
-    detail::IssueBinary<detail::BinaryOp::k##Name>(#Name, dst, src0, src1, static_cast<const uint64_t*>(mask),      \
-                                                   repeatTime, repeatParams);                                       \
+#define MST_TWIN_BINARY(Name)                                                                                      \
+  template <typename T>                                                                                            \
+  __aicore__ inline void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,   \
+                              const int32_t& count) {                                                              \
+    detail::IssueBinary<detail::BinaryOp::k##Name>(#Name, dst, src0, src1, count);                                 \
+  }                                                                                                                \
+  template <typename T, bool isSetMask = true>                                                                     \
+  __aicore__ inline void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,   \
+                              uint64_t mask, const uint8_t repeatTime, const BinaryRepeatParams& repeatParams) {   \
+    static_assert(isSetMask, "the twin has no SetVectorMask");                                                     \
+    detail::IssueBinary<detail::BinaryOp::k##Name>(#Name, dst, src0, src1, mask, repeatTime, repeatParams);        \
+  }                                                                                                                \
+  template <typename T, bool isSetMask = true>                                                                     \
+  __aicore__ inline void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,   \
+                              uint64_t mask[], const uint8_t repeatTime, const BinaryRepeatParams& repeatParams) { \
+    static_assert(isSetMask, "the twin has no SetVectorMask");                                                     \
+    detail::IssueBinary<detail::BinaryOp::k##Name>(#Name, dst, src0, src1, static_cast<const uint64_t*>(mask),     \
+                                                   repeatTime, repeatParams);                                      \
   }
 MST_TWIN_BINARY(Add)
 MST_TWIN_BINARY(Sub)

@@ -12,8 +12,8 @@ namespace AscendC {
 namespace detail {
 
 template <typename T, typename U, typename Lanes>
-inline void IssueCast(const LocalTensor<T>& dst, const LocalTensor<U>& src, RoundMode mode, Lanes lanes,
-                      uint8_t repeat, const UnaryRepeatParams& p) {
+inline void IssueCast(const LocalTensor<T>& dst, const LocalTensor<U>& src, RoundMode mode, Lanes lanes, uint8_t repeat,
+                      const UnaryRepeatParams& p) {
   const Mask mask(lanes);
   check::Issue(
       PIPE_V, "Cast", check::Masked(lanes, repeat),
@@ -32,8 +32,7 @@ __aicore__ inline void Cast(const LocalTensor<T>& dst, const LocalTensor<U>& src
   const RoundMode mode = roundMode;
   check::Issue(
       PIPE_V, "Cast", check::Count(count),
-      [=] { detail::Convert<T, U>(dst.GetPhyAddr(), src.GetPhyAddr(), mode, count); }, check::Out(dst),
-      check::In(src));
+      [=] { detail::Convert<T, U>(dst.GetPhyAddr(), src.GetPhyAddr(), mode, count); }, check::Out(dst), check::In(src));
 }
 
 // A repeat has as many lanes as the wider of the two types allows.

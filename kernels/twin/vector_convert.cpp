@@ -12,8 +12,7 @@ namespace {
 using namespace mst::simd;
 
 template <typename T>
-constexpr bool kIsFloating =
-    std::is_same_v<T, float> || std::is_same_v<T, half> || std::is_same_v<T, bfloat16_t>;
+constexpr bool kIsFloating = std::is_same_v<T, float> || std::is_same_v<T, half> || std::is_same_v<T, bfloat16_t>;
 
 // kLanes integers of 8 or 16 bits.
 template <typename T>
@@ -201,8 +200,8 @@ void Convert(T* dst, Stride dstStride, const U* src, Stride srcStride, RoundMode
 }
 
 // The pairs of the 910B.
-#define MST_CONVERT(T, U)                                            \
-  template void Convert<T, U>(T*, const U*, RoundMode, int64_t);     \
+#define MST_CONVERT(T, U)                                        \
+  template void Convert<T, U>(T*, const U*, RoundMode, int64_t); \
   template void Convert<T, U>(T*, Stride, const U*, Stride, RoundMode, const Mask&, int)
 MST_CONVERT(float, float);
 MST_CONVERT(half, float);

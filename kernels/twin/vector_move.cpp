@@ -134,20 +134,19 @@ void IndexRun(T* dst, Stride dstStride, T first, const Mask& mask, int repeat) {
              });
 }
 
-#define MST_MOVE(Word)                                                                                   \
-  template void FillWords<Word>(Word*, Word, int64_t);                                                   \
-  template void FillWords<Word>(Word*, Stride, Word, const Mask&, int);                                  \
-  template void CopyWords<Word>(Word*, Stride, const Word*, Stride, const Mask&, int);                   \
-  template void BroadcastToBlocks<Word>(Word*, Stride, const Word*, int);                                \
-  template void GatherWords<Word>(Word*, const Word*, const uint32_t*, int64_t);                         \
-  template void GatherWords<Word>(Word*, int64_t, const Word*, const uint32_t*, const Mask&, int);       \
-  template uint64_t GatherMaskWords<Word>(Word*, const Word*, Stride, const uint8_t*, int64_t, uint8_t,  \
-                                          int64_t, int)
+#define MST_MOVE(Word)                                                                             \
+  template void FillWords<Word>(Word*, Word, int64_t);                                             \
+  template void FillWords<Word>(Word*, Stride, Word, const Mask&, int);                            \
+  template void CopyWords<Word>(Word*, Stride, const Word*, Stride, const Mask&, int);             \
+  template void BroadcastToBlocks<Word>(Word*, Stride, const Word*, int);                          \
+  template void GatherWords<Word>(Word*, const Word*, const uint32_t*, int64_t);                   \
+  template void GatherWords<Word>(Word*, int64_t, const Word*, const uint32_t*, const Mask&, int); \
+  template uint64_t GatherMaskWords<Word>(Word*, const Word*, Stride, const uint8_t*, int64_t, uint8_t, int64_t, int)
 MST_MOVE(uint16_t);
 MST_MOVE(uint32_t);
 
-#define MST_INDEX(T)                            \
-  template void IndexRun<T>(T*, T, int64_t);    \
+#define MST_INDEX(T)                         \
+  template void IndexRun<T>(T*, T, int64_t); \
   template void IndexRun<T>(T*, Stride, T, const Mask&, int)
 MST_INDEX(float);
 MST_INDEX(half);

@@ -1,5 +1,6 @@
 // Copyright 2026 The ms_ops_transformer authors. SPDX-License-Identifier: Apache-2.0
-// Instructions within local memory that fill or move elements: Duplicate, Copy, Brcb, CreateVecIndex, Gather, GatherMask.
+// Instructions within local memory that fill or move elements: Duplicate, Copy, Brcb, CreateVecIndex, Gather,
+// GatherMask.
 #ifndef MST_TWIN_VECTOR_MOVE_H_
 #define MST_TWIN_VECTOR_MOVE_H_
 
@@ -79,8 +80,8 @@ inline void IssueGather(const LocalTensor<T>& dst, const LocalTensor<T>& src, co
   check::Issue(
       PIPE_V, "Gather", check::Masked(lanes, repeat),
       [=] {
-        GatherWords<WordOf<T>>(Words(dst), dstRepStride, Words(src) + srcBaseOffset / sizeof(T),
-                               srcOffset.GetPhyAddr(), mask, repeat);
+        GatherWords<WordOf<T>>(Words(dst), dstRepStride, Words(src) + srcBaseOffset / sizeof(T), srcOffset.GetPhyAddr(),
+                               mask, repeat);
       },
       check::Out(dst, 1, dstRepStride), check::InRun(src, src.GetSize()),
       check::InRun(srcOffset, static_cast<int64_t>(repeat) * (ONE_REPEAT_BYTE_SIZE / sizeof(T))));
@@ -131,9 +132,7 @@ __aicore__ inline void Brcb(const LocalTensor<T>& dst, const LocalTensor<T>& src
   const detail::Stride stride{repeatParams.dstBlkStride, repeatParams.dstRepStride};
   check::Issue(
       PIPE_V, "Brcb", check::Masked(ONE_REPEAT_BYTE_SIZE / sizeof(T), repeatTime),
-      [=] {
-        detail::BroadcastToBlocks<detail::WordOf<T>>(detail::Words(dst), stride, detail::Words(src), repeatTime);
-      },
+      [=] { detail::BroadcastToBlocks<detail::WordOf<T>>(detail::Words(dst), stride, detail::Words(src), repeatTime); },
       check::Out(dst, stride.blk, stride.rep), check::InRun(src, static_cast<int64_t>(repeatTime) * DEFAULT_BLK_NUM));
 }
 
@@ -170,8 +169,8 @@ __aicore__ inline void Gather(const LocalTensor<T>& dst, const LocalTensor<T>& s
 }
 template <typename T>
 __aicore__ inline void Gather(const LocalTensor<T>& dst, const LocalTensor<T>& src,
-                              const LocalTensor<uint32_t>& srcOffset, const uint32_t srcBaseOffset,
-                              const uint64_t mask, const uint8_t repeatTime, const uint16_t dstRepStride) {
+                              const LocalTensor<uint32_t>& srcOffset, const uint32_t srcBaseOffset, const uint64_t mask,
+                              const uint8_t repeatTime, const uint16_t dstRepStride) {
   detail::IssueGather(dst, src, srcOffset, srcBaseOffset, mask, repeatTime, dstRepStride);
 }
 template <typename T>
@@ -194,18 +193,19 @@ __aicore__ inline void GatherMask(const LocalTensor<T>& dst, const LocalTensor<T
   check::Issue(
       PIPE_V, "GatherMask", check::Masked(static_cast<uint64_t>(lanes), p.repeatTimes),
       [=] {
-        *kept = detail::GatherMaskWords<detail::WordOf<T>>(
-            detail::Words(dst), detail::Words(src0), {p.src0BlockStride, p.src0RepeatStride},
-            reinterpret_cast<const uint8_t*>(src1Pattern.GetPhyAddr()), p.src1RepeatStride * 32, 0, lanes,
-            p.repeatTimes);
+        *kept = detail::GatherMaskWords<detail::WordOf<T>>(detail::Words(dst), detail::Words(src0),
+                                                           {p.src0BlockStride, p.src0RepeatStride},
+                                                           reinterpret_cast<const uint8_t*>(src1Pattern.GetPhyAddr()),
+                                                           p.src1RepeatStride * 32, 0, lanes, p.repeatTimes);
       },
       check::OutRun(dst, 0), check::In(src0, p.src0BlockStride, p.src0RepeatStride),
-      check::InRun(src1Pattern, (lanes + 8 * static_cast<int64_t>(sizeof(U)) - 1) / (8 * static_cast<int64_t>(sizeof(U)))));
+      check::InRun(src1Pattern,
+                   (lanes + 8 * static_cast<int64_t>(sizeof(U)) - 1) / (8 * static_cast<int64_t>(sizeof(U)))));
 }
 template <typename T, GatherMaskMode mode = defaultGatherMaskMode>
 __aicore__ inline void GatherMask(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const uint8_t src1Pattern,
-                                  const bool reduceMode, const uint32_t mask,
-                                  const GatherMaskParams& gatherMaskParams, uint64_t& rsvdCnt) {
+                                  const bool reduceMode, const uint32_t mask, const GatherMaskParams& gatherMaskParams,
+                                  uint64_t& rsvdCnt) {
   constexpr uint8_t kPatterns[8] = {0, 0x55, 0xaa, 0x11, 0x22, 0x44, 0x88, 0xff};
   const int64_t lanes = reduceMode ? mask : ONE_REPEAT_BYTE_SIZE / sizeof(T);
   const uint8_t fixed = kPatterns[src1Pattern & 7];

@@ -16,7 +16,8 @@ struct MinOp {
 };
 
 template <ReduceOp op>
-using VectorOp = std::conditional_t<op == ReduceOp::kSum, AddOp, std::conditional_t<op == ReduceOp::kMax, MaxOp, MinOp>>;
+using VectorOp =
+    std::conditional_t<op == ReduceOp::kSum, AddOp, std::conditional_t<op == ReduceOp::kMax, MaxOp, MinOp>>;
 
 template <ReduceOp op>
 constexpr float kNeutral = op == ReduceOp::kSum   ? 0.0f
@@ -300,19 +301,19 @@ void PairSum(T* dst, int64_t dstRep, const T* src, Stride srcStride, const Mask&
   }
 }
 
-#define MST_REDUCE_EXTREME(op, T)                                                                        \
-  template void ReduceExtremeRun<ReduceOp::op, T>(T*, const T*, bool, int64_t);                          \
-  template void ReduceExtremeRun<ReduceOp::op, T>(T*, const T*, Stride, bool, const Mask&, int);         \
+#define MST_REDUCE_EXTREME(op, T)                                                                \
+  template void ReduceExtremeRun<ReduceOp::op, T>(T*, const T*, bool, int64_t);                  \
+  template void ReduceExtremeRun<ReduceOp::op, T>(T*, const T*, Stride, bool, const Mask&, int); \
   template void WholeExtreme<ReduceOp::op, T>(T*, int64_t, const T*, Stride, ReduceOrder, const Mask&, int)
-#define MST_REDUCE(T)                                                                         \
-  template void ReduceSumRun<T>(T*, const T*, int64_t);                                       \
-  template void ReduceSumRun<T>(T*, const T*, Stride, const Mask&, int);                      \
-  template void WholeSum<T>(T*, int64_t, const T*, Stride, const Mask&, int);                 \
-  template void PairSum<T>(T*, int64_t, const T*, Stride, const Mask&, int);                  \
+#define MST_REDUCE(T)                                                                            \
+  template void ReduceSumRun<T>(T*, const T*, int64_t);                                          \
+  template void ReduceSumRun<T>(T*, const T*, Stride, const Mask&, int);                         \
+  template void WholeSum<T>(T*, int64_t, const T*, Stride, const Mask&, int);                    \
+  template void PairSum<T>(T*, int64_t, const T*, Stride, const Mask&, int);                     \
   template void BlockReduce<ReduceOp::kSum, T>(T*, int64_t, const T*, Stride, const Mask&, int); \
   template void BlockReduce<ReduceOp::kMax, T>(T*, int64_t, const T*, Stride, const Mask&, int); \
   template void BlockReduce<ReduceOp::kMin, T>(T*, int64_t, const T*, Stride, const Mask&, int); \
-  MST_REDUCE_EXTREME(kMax, T);                                                                \
+  MST_REDUCE_EXTREME(kMax, T);                                                                   \
   MST_REDUCE_EXTREME(kMin, T)
 MST_REDUCE(float);
 MST_REDUCE(half);

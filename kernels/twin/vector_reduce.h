@@ -114,71 +114,65 @@ __aicore__ inline void ReduceSum(const LocalTensor<T>& dst, const LocalTensor<T>
 }
 template <typename T>
 __aicore__ inline void ReduceSum(const LocalTensor<T>& dst, const LocalTensor<T>& src,
-                                 const LocalTensor<T>& sharedTmpBuffer, const uint64_t mask[],
-                                 const int32_t repeatTime, const int32_t srcRepStride) {
+                                 const LocalTensor<T>& sharedTmpBuffer, const uint64_t mask[], const int32_t repeatTime,
+                                 const int32_t srcRepStride) {
   detail::IssueReduceSum(dst, src, sharedTmpBuffer, mask, repeatTime, srcRepStride);
 }
 
-#define MST_TWIN_REDUCE(Name)                                                                                         \
-  template <typename T>                                                                                               \
-  __aicore__ inline void Reduce##Name(const LocalTensor<T>& dst, const LocalTensor<T>& src,                           \
-                                      const LocalTensor<T>& sharedTmpBuffer, const int32_t count,                     \
-                                      bool calIndex = 0) {                                                            \
-    detail::IssueReduceExtreme<detail::ReduceOp::k##Name>("Reduce" #Name, dst, src, sharedTmpBuffer, count,           \
-                                                          calIndex);                                                  \
-  }                                                                                                                   \
-  template <typename T>                                                                                               \
-  __aicore__ inline void Reduce##Name(const LocalTensor<T>& dst, const LocalTensor<T>& src,                           \
-                                      const LocalTensor<T>& sharedTmpBuffer, const int32_t mask,                      \
-                                      const int32_t repeatTime, const int32_t srcRepStride, bool calIndex = 0) {      \
-    detail::IssueReduceExtreme<detail::ReduceOp::k##Name>("Reduce" #Name, dst, src, sharedTmpBuffer,                  \
-                                                          detail::LaneCount(mask), repeatTime, srcRepStride,          \
-                                                          calIndex);                                                  \
-  }                                                                                                                   \
-  template <typename T>                                                                                               \
-  __aicore__ inline void Reduce##Name(const LocalTensor<T>& dst, const LocalTensor<T>& src,                           \
-                                      const LocalTensor<T>& sharedTmpBuffer, const uint64_t mask[],                   \
-                                      const int32_t repeatTime, const int32_t srcRepStride, bool calIndex = 0) {      \
-    detail::IssueReduceExtreme<detail::ReduceOp::k##Name>("Reduce" #Name, dst, src, sharedTmpBuffer, mask,            \
-                                                          repeatTime, srcRepStride, calIndex);                        \
-  }                                                                                                                   \
-  template <typename T, bool isSetMask = true>                                                                        \
-  __aicore__ inline void WholeReduce##Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, const int32_t mask,  \
-                                           const int32_t repeatTime, const int32_t dstRepStride,                      \
-                                           const int32_t srcBlkStride, const int32_t srcRepStride,                    \
-                                           ReduceOrder order = ReduceOrder::ORDER_VALUE_INDEX) {                      \
-    detail::IssueWholeExtreme<detail::ReduceOp::k##Name>("WholeReduce" #Name, dst, src, detail::LaneCount(mask),      \
-                                                         repeatTime, dstRepStride, srcBlkStride, srcRepStride,        \
-                                                         order);                                                      \
-  }                                                                                                                   \
-  template <typename T, bool isSetMask = true>                                                                        \
-  __aicore__ inline void WholeReduce##Name(const LocalTensor<T>& dst, const LocalTensor<T>& src,                      \
-                                           const uint64_t mask[], const int32_t repeatTime,                           \
-                                           const int32_t dstRepStride, const int32_t srcBlkStride,                    \
-                                           const int32_t srcRepStride,                                                \
-                                           ReduceOrder order = ReduceOrder::ORDER_VALUE_INDEX) {                      \
-    detail::IssueWholeExtreme<detail::ReduceOp::k##Name>("WholeReduce" #Name, dst, src, mask, repeatTime,             \
-                                                         dstRepStride, srcBlkStride, srcRepStride, order);            \
+#define MST_TWIN_REDUCE(Name)                                                                                          \
+  template <typename T>                                                                                                \
+  __aicore__ inline void Reduce##Name(const LocalTensor<T>& dst, const LocalTensor<T>& src,                            \
+                                      const LocalTensor<T>& sharedTmpBuffer, const int32_t count, bool calIndex = 0) { \
+    detail::IssueReduceExtreme<detail::ReduceOp::k##Name>("Reduce" #Name, dst, src, sharedTmpBuffer, count, calIndex); \
+  }                                                                                                                    \
+  template <typename T>                                                                                                \
+  __aicore__ inline void Reduce##Name(const LocalTensor<T>& dst, const LocalTensor<T>& src,                            \
+                                      const LocalTensor<T>& sharedTmpBuffer, const int32_t mask,                       \
+                                      const int32_t repeatTime, const int32_t srcRepStride, bool calIndex = 0) {       \
+    detail::IssueReduceExtreme<detail::ReduceOp::k##Name>(                                                             \
+        "Reduce" #Name, dst, src, sharedTmpBuffer, detail::LaneCount(mask), repeatTime, srcRepStride, calIndex);       \
+  }                                                                                                                    \
+  template <typename T>                                                                                                \
+  __aicore__ inline void Reduce##Name(const LocalTensor<T>& dst, const LocalTensor<T>& src,                            \
+                                      const LocalTensor<T>& sharedTmpBuffer, const uint64_t mask[],                    \
+                                      const int32_t repeatTime, const int32_t srcRepStride, bool calIndex = 0) {       \
+    detail::IssueReduceExtreme<detail::ReduceOp::k##Name>("Reduce" #Name, dst, src, sharedTmpBuffer, mask, repeatTime, \
+                                                          srcRepStride, calIndex);                                     \
+  }                                                                                                                    \
+  template <typename T, bool isSetMask = true>                                                                         \
+  __aicore__ inline void WholeReduce##Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, const int32_t mask,   \
+                                           const int32_t repeatTime, const int32_t dstRepStride,                       \
+                                           const int32_t srcBlkStride, const int32_t srcRepStride,                     \
+                                           ReduceOrder order = ReduceOrder::ORDER_VALUE_INDEX) {                       \
+    detail::IssueWholeExtreme<detail::ReduceOp::k##Name>("WholeReduce" #Name, dst, src, detail::LaneCount(mask),       \
+                                                         repeatTime, dstRepStride, srcBlkStride, srcRepStride, order); \
+  }                                                                                                                    \
+  template <typename T, bool isSetMask = true>                                                                         \
+  __aicore__ inline void WholeReduce##Name(                                                                            \
+      const LocalTensor<T>& dst, const LocalTensor<T>& src, const uint64_t mask[], const int32_t repeatTime,           \
+      const int32_t dstRepStride, const int32_t srcBlkStride, const int32_t srcRepStride,                              \
+      ReduceOrder order = ReduceOrder::ORDER_VALUE_INDEX) {                                                            \
+    detail::IssueWholeExtreme<detail::ReduceOp::k##Name>("WholeReduce" #Name, dst, src, mask, repeatTime,              \
+                                                         dstRepStride, srcBlkStride, srcRepStride, order);             \
   }
 MST_TWIN_REDUCE(Max)
 MST_TWIN_REDUCE(Min)
 #undef MST_TWIN_REDUCE
 
-#define MST_TWIN_BLOCK_REDUCE(Name)                                                                                   \
-  template <typename T, bool isSetMask = true>                                                                        \
-  __aicore__ inline void BlockReduce##Name(const LocalTensor<T>& dst, const LocalTensor<T>& src,                      \
-                                           const int32_t repeatTime, const int32_t mask, const int32_t dstRepStride,  \
-                                           const int32_t srcBlkStride, const int32_t srcRepStride) {                  \
-    detail::IssueBlockReduce<detail::ReduceOp::k##Name>("BlockReduce" #Name, dst, src, detail::LaneCount(mask),       \
-                                                        repeatTime, dstRepStride, srcBlkStride, srcRepStride);        \
-  }                                                                                                                   \
-  template <typename T, bool isSetMask = true>                                                                        \
-  __aicore__ inline void BlockReduce##Name(const LocalTensor<T>& dst, const LocalTensor<T>& src,                      \
-                                           const int32_t repeatTime, const uint64_t mask[],                           \
-                                           const int32_t dstRepStride, const int32_t srcBlkStride,                    \
-                                           const int32_t srcRepStride) {                                              \
-    detail::IssueBlockReduce<detail::ReduceOp::k##Name>("BlockReduce" #Name, dst, src, mask, repeatTime,              \
-                                                        dstRepStride, srcBlkStride, srcRepStride);                    \
+#define MST_TWIN_BLOCK_REDUCE(Name)                                                                                    \
+  template <typename T, bool isSetMask = true>                                                                         \
+  __aicore__ inline void BlockReduce##Name(const LocalTensor<T>& dst, const LocalTensor<T>& src,                       \
+                                           const int32_t repeatTime, const int32_t mask, const int32_t dstRepStride,   \
+                                           const int32_t srcBlkStride, const int32_t srcRepStride) {                   \
+    detail::IssueBlockReduce<detail::ReduceOp::k##Name>("BlockReduce" #Name, dst, src, detail::LaneCount(mask),        \
+                                                        repeatTime, dstRepStride, srcBlkStride, srcRepStride);         \
+  }                                                                                                                    \
+  template <typename T, bool isSetMask = true>                                                                         \
+  __aicore__ inline void BlockReduce##Name(                                                                            \
+      const LocalTensor<T>& dst, const LocalTensor<T>& src, const int32_t repeatTime, const uint64_t mask[],           \
+      const int32_t dstRepStride, const int32_t srcBlkStride, const int32_t srcRepStride) {                            \
+    detail::IssueBlockReduce<detail::ReduceOp::k##Name>("BlockReduce" #Name, dst, src, mask, repeatTime, dstRepStride, \
+                                                        srcBlkStride, srcRepStride);                                   \
   }
 MST_TWIN_BLOCK_REDUCE(Sum)
 MST_TWIN_BLOCK_REDUCE(Max)
@@ -187,15 +181,15 @@ MST_TWIN_BLOCK_REDUCE(Min)
 
 template <typename T, bool isSetMask = true>
 __aicore__ inline void WholeReduceSum(const LocalTensor<T>& dst, const LocalTensor<T>& src, const int32_t mask,
-                                      const int32_t repeatTime, const int32_t dstRepStride,
-                                      const int32_t srcBlkStride, const int32_t srcRepStride) {
+                                      const int32_t repeatTime, const int32_t dstRepStride, const int32_t srcBlkStride,
+                                      const int32_t srcRepStride) {
   detail::IssueWholeSum("WholeReduceSum", dst, src, detail::LaneCount(mask), repeatTime, dstRepStride, srcBlkStride,
                         srcRepStride);
 }
 template <typename T, bool isSetMask = true>
 __aicore__ inline void WholeReduceSum(const LocalTensor<T>& dst, const LocalTensor<T>& src, const uint64_t mask[],
-                                      const int32_t repeatTime, const int32_t dstRepStride,
-                                      const int32_t srcBlkStride, const int32_t srcRepStride) {
+                                      const int32_t repeatTime, const int32_t dstRepStride, const int32_t srcBlkStride,
+                                      const int32_t srcRepStride) {
   detail::IssueWholeSum("WholeReduceSum", dst, src, mask, repeatTime, dstRepStride, srcBlkStride, srcRepStride);
 }
 

@@ -95,8 +95,7 @@ MST_INLINE uint32_t TakeBits(const uint8_t* bits, int64_t at, int count) {
 
 // Element i is chosen by bit firstBit + i.
 template <typename T>
-void SelectRange(T* dst, const uint8_t* bits, int64_t firstBit, const T* src0, const T* src1, T scalar,
-                 int64_t count) {
+void SelectRange(T* dst, const uint8_t* bits, int64_t firstBit, const T* src0, const T* src1, T scalar, int64_t count) {
   const VF s = Lanes<T>::Fill(scalar);
   int64_t i = 0;
   for (; i + kLanes <= count; i += kLanes) {
@@ -168,15 +167,15 @@ void SelectRun(T* dst, Stride dstStride, const uint8_t* bits, bool sameBits, con
   }
 }
 
-#define MST_COMPARE(T)                                                                             \
-  template void CompareRun<T>(uint8_t*, const T*, const T*, T, CMPMODE, int64_t);                  \
+#define MST_COMPARE(T)                                                            \
+  template void CompareRun<T>(uint8_t*, const T*, const T*, T, CMPMODE, int64_t); \
   template void CompareRun<T>(uint8_t*, const T*, Stride, const T*, Stride, T, CMPMODE, int)
 MST_COMPARE(float);
 MST_COMPARE(half);
 MST_COMPARE(int32_t);
 
-#define MST_SELECT(T)                                                                                              \
-  template void SelectRun<T>(T*, const uint8_t*, bool, const T*, const T*, T, int64_t);                            \
+#define MST_SELECT(T)                                                                   \
+  template void SelectRun<T>(T*, const uint8_t*, bool, const T*, const T*, T, int64_t); \
   template void SelectRun<T>(T*, Stride, const uint8_t*, bool, const T*, Stride, const T*, Stride, T, const Mask&, int)
 MST_SELECT(float);
 MST_SELECT(half);

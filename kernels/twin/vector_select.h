@@ -67,7 +67,8 @@ inline void IssueSelect(const LocalTensor<T>& dst, const LocalTensor<U>& selMask
                      mask, repeat);
       },
       check::Out(dst, p.dstBlkStride, p.dstRepStride),
-      check::InRun(selMask, BitsIn<U>(ONE_REPEAT_BYTE_SIZE / static_cast<int64_t>(sizeof(T)) * (sameBits ? 1 : repeat))),
+      check::InRun(selMask,
+                   BitsIn<U>(ONE_REPEAT_BYTE_SIZE / static_cast<int64_t>(sizeof(T)) * (sameBits ? 1 : repeat))),
       check::In(src0, p.src0BlkStride, p.src0RepStride), check::In(src1, p.src1BlkStride, p.src1RepStride));
 }
 
@@ -95,9 +96,7 @@ __aicore__ inline void Compare(const LocalTensor<U>& dst, const LocalTensor<T>& 
                                CMPMODE cmpMode, uint32_t count) {
   check::Issue(
       PIPE_V, "Compare", check::Count(count),
-      [=] {
-        detail::CompareRun<T>(detail::BitBytes(dst), src0.GetPhyAddr(), src1.GetPhyAddr(), T{}, cmpMode, count);
-      },
+      [=] { detail::CompareRun<T>(detail::BitBytes(dst), src0.GetPhyAddr(), src1.GetPhyAddr(), T{}, cmpMode, count); },
       check::OutRun(dst, detail::BitsIn<U>(count)), check::In(src0), check::In(src1));
 }
 template <typename T, typename U, bool isSetMask = true>
@@ -118,9 +117,7 @@ __aicore__ inline void CompareScalar(const LocalTensor<U>& dst, const LocalTenso
                                      CMPMODE cmpMode, uint32_t count) {
   check::Issue(
       PIPE_V, "CompareScalar", check::Count(count),
-      [=] {
-        detail::CompareRun<T>(detail::BitBytes(dst), src0.GetPhyAddr(), nullptr, src1Scalar, cmpMode, count);
-      },
+      [=] { detail::CompareRun<T>(detail::BitBytes(dst), src0.GetPhyAddr(), nullptr, src1Scalar, cmpMode, count); },
       check::OutRun(dst, detail::BitsIn<U>(count)), check::In(src0));
 }
 template <typename T, typename U, bool isSetMask = true>

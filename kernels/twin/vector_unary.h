@@ -69,23 +69,23 @@ inline void IssueAxpy(const LocalTensor<T>& dst, const LocalTensor<U>& src, U sc
 
 }  // namespace detail
 
-#define MST_TWIN_UNARY(Name)                                                                                         \
-  template <typename T>                                                                                              \
-  __aicore__ inline void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, const int32_t& count) {          \
-    detail::IssueUnary<detail::UnaryOp::k##Name>(#Name, dst, src, count);                                            \
-  }                                                                                                                  \
-  template <typename T, bool isSetMask = true>                                                                       \
-  __aicore__ inline void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, uint64_t mask,                   \
-                              const uint8_t repeatTime, const UnaryRepeatParams& repeatParams) {                     \
-    static_assert(isSetMask, "the twin has no SetVectorMask");                                                       \
-    detail::IssueUnary<detail::UnaryOp::k##Name>(#Name, dst, src, mask, repeatTime, repeatParams);                   \
-  }                                                                                                                  \
-  template <typename T, bool isSetMask = true>                                                                       \
-  __aicore__ inline void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, uint64_t mask[],                 \
-                              const uint8_t repeatTime, const UnaryRepeatParams& repeatParams) {                     \
-    static_assert(isSetMask, "the twin has no SetVectorMask");                                                       \
-    detail::IssueUnary<detail::UnaryOp::k##Name>(#Name, dst, src, static_cast<const uint64_t*>(mask), repeatTime,    \
-                                                 repeatParams);                                                      \
+#define MST_TWIN_UNARY(Name)                                                                                      \
+  template <typename T>                                                                                           \
+  __aicore__ inline void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, const int32_t& count) {       \
+    detail::IssueUnary<detail::UnaryOp::k##Name>(#Name, dst, src, count);                                         \
+  }                                                                                                               \
+  template <typename T, bool isSetMask = true>                                                                    \
+  __aicore__ inline void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, uint64_t mask,                \
+                              const uint8_t repeatTime, const UnaryRepeatParams& repeatParams) {                  \
+    static_assert(isSetMask, "the twin has no SetVectorMask");                                                    \
+    detail::IssueUnary<detail::UnaryOp::k##Name>(#Name, dst, src, mask, repeatTime, repeatParams);                \
+  }                                                                                                               \
+  template <typename T, bool isSetMask = true>                                                                    \
+  __aicore__ inline void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, uint64_t mask[],              \
+                              const uint8_t repeatTime, const UnaryRepeatParams& repeatParams) {                  \
+    static_assert(isSetMask, "the twin has no SetVectorMask");                                                    \
+    detail::IssueUnary<detail::UnaryOp::k##Name>(#Name, dst, src, static_cast<const uint64_t*>(mask), repeatTime, \
+                                                 repeatParams);                                                   \
   }
 MST_TWIN_UNARY(Abs)
 MST_TWIN_UNARY(Exp)
@@ -141,8 +141,8 @@ __aicore__ inline void Axpy(const LocalTensor<T>& dst, const LocalTensor<U>& src
   detail::IssueAxpy(dst, src, scalarValue, mask, repeatTime, repeatParams);
 }
 template <typename T, typename U, bool isSetMask = true>
-__aicore__ inline void Axpy(const LocalTensor<T>& dst, const LocalTensor<U>& src, const U& scalarValue,
-                            uint64_t mask[], const uint8_t repeatTime, const UnaryRepeatParams& repeatParams) {
+__aicore__ inline void Axpy(const LocalTensor<T>& dst, const LocalTensor<U>& src, const U& scalarValue, uint64_t mask[],
+                            const uint8_t repeatTime, const UnaryRepeatParams& repeatParams) {
   static_assert(isSetMask, "the twin has no SetVectorMask");
   detail::IssueAxpy(dst, src, scalarValue, static_cast<const uint64_t*>(mask), repeatTime, repeatParams);
 }

@@ -158,21 +158,20 @@ void TestBinary(const char* what, const Scalar2<T>& want, CountForm countForm, M
   }
 }
 
-#define TEST_BINARY(Name, T, ...)                                                       \
-  TestBinary<T>(                                                                        \
-      #Name " " #T, [](T x, T y) -> T { __VA_ARGS__ },                                  \
-      [](auto& d, auto& a, auto& b, int n) { Name(d, a, b, n); },                       \
-      [](auto& d, auto& a, auto& b, uint64_t m, uint8_t r, auto& p) { Name(d, a, b, m, r, p); }, \
+#define TEST_BINARY(Name, T, ...)                                                                                  \
+  TestBinary<T>(                                                                                                   \
+      #Name " " #T, [](T x, T y) -> T { __VA_ARGS__ }, [](auto& d, auto& a, auto& b, int n) { Name(d, a, b, n); }, \
+      [](auto& d, auto& a, auto& b, uint64_t m, uint8_t r, auto& p) { Name(d, a, b, m, r, p); },                   \
       [](auto& d, auto& a, auto& b, uint64_t* m, uint8_t r, auto& p) { Name(d, a, b, m, r, p); })
-#define TEST_BINARY_ARITH(Name, OP)                                                               \
-  TEST_BINARY(Name, float, return x OP y;);                                                       \
-  TEST_BINARY(Name, half, return half(static_cast<float>(x) OP static_cast<float>(y)););          \
-  TEST_BINARY(Name, int32_t, return x OP y;);                                                     \
+#define TEST_BINARY_ARITH(Name, OP)                                                      \
+  TEST_BINARY(Name, float, return x OP y;);                                              \
+  TEST_BINARY(Name, half, return half(static_cast<float>(x) OP static_cast<float>(y));); \
+  TEST_BINARY(Name, int32_t, return x OP y;);                                            \
   TEST_BINARY(Name, int16_t, return static_cast<int16_t>(x OP y);)
-#define TEST_BINARY_CHOICE(Name, OP)                                                              \
-  TEST_BINARY(Name, float, return x OP y ? x : y;);                                               \
-  TEST_BINARY(Name, half, return static_cast<float>(x) OP static_cast<float>(y) ? x : y;);        \
-  TEST_BINARY(Name, int32_t, return x OP y ? x : y;);                                             \
+#define TEST_BINARY_CHOICE(Name, OP)                                                       \
+  TEST_BINARY(Name, float, return x OP y ? x : y;);                                        \
+  TEST_BINARY(Name, half, return static_cast<float>(x) OP static_cast<float>(y) ? x : y;); \
+  TEST_BINARY(Name, int32_t, return x OP y ? x : y;);                                      \
   TEST_BINARY(Name, int16_t, return x OP y ? x : y;)
 
 void TestBinaries() {
@@ -252,20 +251,20 @@ void TestUnary(const char* what, double low, double high, double ulps, const std
   }
 }
 
-#define TEST_UNARY(Name, T, low, high, ulps, expr)                                       \
-  TestUnary<T>(                                                                          \
-      #Name " " #T, low, high, ulps, [](double x) -> double { return expr; },            \
-      [](auto& d, auto& a, int n) { Name(d, a, n); },                                    \
-      [](auto& d, auto& a, uint64_t m, uint8_t r, auto& p) { Name(d, a, m, r, p); },     \
+#define TEST_UNARY(Name, T, low, high, ulps, expr)                                   \
+  TestUnary<T>(                                                                      \
+      #Name " " #T, low, high, ulps, [](double x) -> double { return expr; },        \
+      [](auto& d, auto& a, int n) { Name(d, a, n); },                                \
+      [](auto& d, auto& a, uint64_t m, uint8_t r, auto& p) { Name(d, a, m, r, p); }, \
       [](auto& d, auto& a, uint64_t* m, uint8_t r, auto& p) { Name(d, a, m, r, p); })
-#define TEST_SCALAR(Name, T, scalar, ulps, expr)                                              \
-  TestUnary<T>(                                                                               \
-      #Name " " #T, -8, 8, ulps, [](double x) -> double { return expr; },                     \
-      [](auto& d, auto& a, int n) { Name(d, a, scalar, n); },                                 \
-      [](auto& d, auto& a, uint64_t m, uint8_t r, auto& p) { Name(d, a, scalar, m, r, p); },  \
+#define TEST_SCALAR(Name, T, scalar, ulps, expr)                                             \
+  TestUnary<T>(                                                                              \
+      #Name " " #T, -8, 8, ulps, [](double x) -> double { return expr; },                    \
+      [](auto& d, auto& a, int n) { Name(d, a, scalar, n); },                                \
+      [](auto& d, auto& a, uint64_t m, uint8_t r, auto& p) { Name(d, a, scalar, m, r, p); }, \
       [](auto& d, auto& a, uint64_t* m, uint8_t r, auto& p) { Name(d, a, scalar, m, r, p); })
-#define TEST_UNARY_FLOAT(Name, low, high, ulps, expr)  \
-  TEST_UNARY(Name, float, low, high, ulps, expr);      \
+#define TEST_UNARY_FLOAT(Name, low, high, ulps, expr) \
+  TEST_UNARY(Name, float, low, high, ulps, expr);     \
   TEST_UNARY(Name, half, low, high, 0.51, expr)
 
 void TestUnaries() {
@@ -284,7 +283,7 @@ void TestUnaries() {
   TEST_SCALAR(Adds, float, 1.5f, 0.51, x + 1.5);
   TEST_SCALAR(Adds, half, half(1.5f), 0.51, x + 1.5);
   TEST_SCALAR(Adds, int32_t, 7, 0, x + 7);
-  TEST_SCALAR(Muls, float, 1.7f, 0.51, x * static_cast<double>(1.7f));
+  TEST_SCALAR(Muls, float, 1.7f, 0.51, x* static_cast<double>(1.7f));
   TEST_SCALAR(Muls, half, half(1.5f), 0.51, x * 1.5);
   TEST_SCALAR(Muls, int32_t, -3, 0, x * -3);
   TEST_SCALAR(Muls, int16_t, static_cast<int16_t>(-3), 0, x * -3);
@@ -404,9 +403,10 @@ void TestCast(const char* what, double low, double high, bool allModes) {
   LocalTensor<U> a = Tensor<U>(pipe, low, high);
   LocalTensor<T> d = Tensor<T>(pipe, 0, 1);
   if constexpr (kIsFloating<U>) {
-    const float special[] = {kInf, -kInf, kNan, 0.0f, 0.5f, 1.5f, 2.5f, -0.5f, -2.5f, 65504.0f, 65520.0f, 65519.0f,
-                             6.1e-5f, 5.9e-8f, 3e-8f, 2.9802322e-8f, 1e-40f, 3e38f, 2147483648.0f, -2147483648.0f,
-                             1.00048828125f, 1.00390625f};
+    const float special[] = {kInf,          -kInf,          kNan,           0.0f,          0.5f,     1.5f,
+                             2.5f,          -0.5f,          -2.5f,          65504.0f,      65520.0f, 65519.0f,
+                             6.1e-5f,       5.9e-8f,        3e-8f,          2.9802322e-8f, 1e-40f,   3e38f,
+                             2147483648.0f, -2147483648.0f, 1.00048828125f, 1.00390625f};
     uint32_t i = 0;
     for (float s : special) a.SetValue(i++, U(s));
   }
@@ -550,7 +550,8 @@ void TestMoves(const char* what) {
   }
   std::vector<T> ref = Snapshot(d);
   for (int i = 0; i < 24; ++i) {
-    for (int k = 0; k < kPerBlock; ++k) ref[static_cast<size_t>((i / 8 * 17 + i % 8 * 2) * kPerBlock + k)] = a.GetValue(i);
+    for (int k = 0; k < kPerBlock; ++k)
+      ref[static_cast<size_t>((i / 8 * 17 + i % 8 * 2) * kPerBlock + k)] = a.GetValue(i);
   }
   Brcb(d, a, 3, {2, 17});
   CheckSame(d, ref, "Brcb");
@@ -668,7 +669,8 @@ void TestSelect() {
       bool ok = true;
       for (int i = 0; i < 5 * kLanes; ++i) {
         const int r = i / kLanes, l = i % kLanes;
-        ok = ok && bit(i) == holds(Value(a.GetPhyAddr()[At<T>(r, l, blk, 16)]), Value(b.GetPhyAddr()[At<T>(r, l, 1, 8)]));
+        ok = ok &&
+             bit(i) == holds(Value(a.GetPhyAddr()[At<T>(r, l, blk, 16)]), Value(b.GetPhyAddr()[At<T>(r, l, 1, 8)]));
       }
       Check(ok, "Compare strided", blk);
     }
@@ -837,7 +839,8 @@ void TestReduce() {
     ok = true;
     for (int r = 0; r < repeat; ++r) {
       for (int l = 0; l + 1 < mask; l += 2) {
-        const double s = Value(a.GetPhyAddr()[At<T>(r, l, blk, rep)]) + Value(a.GetPhyAddr()[At<T>(r, l + 1, blk, rep)]);
+        const double s =
+            Value(a.GetPhyAddr()[At<T>(r, l, blk, rep)]) + Value(a.GetPhyAddr()[At<T>(r, l + 1, blk, rep)]);
         ok = ok && SameBits(d.GetPhyAddr()[r * kLanes / 2 + l / 2], Make<T>(s));
       }
     }
@@ -1064,7 +1067,11 @@ void TestPool(bool withFork) {
             "core 2"),
         "an exception comes through");
   Check(LaunchThrows<std::logic_error>(
-            4, [](void*, int core) { if (core != 2) SyncAll(); }, "ended without"),
+            4,
+            [](void*, int core) {
+              if (core != 2) SyncAll();
+            },
+            "ended without"),
         "a core that misses SyncAll");
   Check(LaunchAll(8), "the pool works after errors");
   std::atomic<bool> all{true};
