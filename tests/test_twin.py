@@ -11,8 +11,8 @@ import subprocess
 import sys
 
 import pytest
-from launch import ROOT
 
+ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 from setup import FLAGS, LEVELS  # noqa: E402
 

@@ -23,6 +23,7 @@ __aicore__ inline void Sigmoid(const LocalTensor<T>& dstTensor, const LocalTenso
 template <typename T, bool isReuseSource = false>
 __aicore__ inline void SwiGLU(LocalTensor<T>& dstTensor, const LocalTensor<T>& srcTensor0,
                               const LocalTensor<T>& srcTensor1, const float& scalarValue, const uint32_t calCount) {
+  static_assert(detail::kIsFloatOrHalf<T>, "the 910B has no such instruction for this type");
   const LocalTensor<T> dst = dstTensor;
   check::Issue(
       PIPE_V, "SwiGLU", check::Count(calCount),
@@ -36,6 +37,7 @@ template <typename T, bool isReuseSource = false>
 __aicore__ inline void SwiGLU(LocalTensor<T>& dstTensor, const LocalTensor<T>& srcTensor0,
                               const LocalTensor<T>& srcTensor1, const float& scalarValue,
                               const LocalTensor<uint8_t>& /*sharedTmpBuffer*/, const uint32_t calCount) {
+  static_assert(detail::kIsFloatOrHalf<T>, "the 910B has no such instruction for this type");
   SwiGLU(dstTensor, srcTensor0, srcTensor1, scalarValue, calCount);
 }
 

@@ -66,6 +66,7 @@ constexpr int64_t kRecordElements = 8 / static_cast<int64_t>(sizeof(T));
 template <typename T>
 __aicore__ inline void Sort32(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<uint32_t>& src1,
                               const int32_t repeatTime) {
+  static_assert(detail::kIsFloatOrHalf<T>, "the 910B sorts float and half");
   const int64_t count = INT64_C(32) * repeatTime;
   check::Issue(
       PIPE_V, "Sort32", check::Count(count),
@@ -79,6 +80,7 @@ __aicore__ inline void Sort32(const LocalTensor<T>& dst, const LocalTensor<T>& s
 // Repeats (with four equal lists that adjoin) merge the next four lists into the next records of dst.
 template <typename T>
 __aicore__ inline void MrgSort(const LocalTensor<T>& dst, const MrgSortSrcList<T>& src, const MrgSort4Info& params) {
+  static_assert(detail::kIsFloatOrHalf<T>, "the 910B sorts float and half");
   const MrgSort4Info info = params;
   const MrgSortSrcList<T> lists = src;
   const auto length = [&info](int i) {
@@ -120,6 +122,7 @@ __aicore__ inline void GetMrgSortResult(uint16_t& mrgSortList1, uint16_t& mrgSor
 template <typename T>
 __aicore__ inline void Extract(const LocalTensor<T>& dstValue, const LocalTensor<uint32_t>& dstIndex,
                                const LocalTensor<T>& sorted, const int32_t repeatTime) {
+  static_assert(detail::kIsFloatOrHalf<T>, "the 910B sorts float and half");
   const int64_t count = INT64_C(32) * repeatTime;
   check::Issue(
       PIPE_V, "Extract", check::Count(count),

@@ -101,6 +101,16 @@ constexpr uint8_t HALF_DEFAULT_REPEAT_STRIDE = 4;
 template <typename T, typename U>
 struct IsSameType : std::is_same<T, U> {};
 
+namespace detail {
+
+// What each instruction asks of its element types, as on the 910B: anything else must not compile.
+template <typename T, typename... Ts>
+constexpr bool kIsOneOf = (std::is_same_v<T, Ts> || ...);
+template <typename T>
+constexpr bool kIsFloatOrHalf = kIsOneOf<T, float, half>;
+
+}  // namespace detail
+
 enum class TPosition : uint8_t {
   GM,
   A1,

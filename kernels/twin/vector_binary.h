@@ -13,8 +13,16 @@ namespace AscendC {
 namespace detail {
 
 template <BinaryOp op, typename T>
+constexpr bool kHasBinary = op == BinaryOp::kAnd || op == BinaryOp::kOr ? kIsOneOf<T, int16_t, uint16_t>
+                            : op == BinaryOp::kDiv                      ? kIsFloatOrHalf<T>
+                                                                        : kIsOneOf<T, float, half, int32_t, int16_t>;
+template <typename T, typename U>
+constexpr bool kHasMulAdd = kIsFloatOrHalf<T> && (std::is_same_v<T, U> || std::is_same_v<U, half>);
+
+template <BinaryOp op, typename T>
 inline void IssueBinary(const char* name, const LocalTensor<T>& dst, const LocalTensor<T>& src0,
                         const LocalTensor<T>& src1, int32_t count) {
+  static_assert(kHasBinary<op, T>, "the 910B has no such instruction for this type");
   check::Issue(
       PIPE_V, name, check::Count(count),
       [=] { Binary<op, T>(dst.GetPhyAddr(), src0.GetPhyAddr(), src1.GetPhyAddr(), count); }, check::Out(dst),
@@ -24,6 +32,7 @@ inline void IssueBinary(const char* name, const LocalTensor<T>& dst, const Local
 template <BinaryOp op, typename T, typename Lanes>
 inline void IssueBinary(const char* name, const LocalTensor<T>& dst, const LocalTensor<T>& src0,
                         const LocalTensor<T>& src1, Lanes lanes, uint8_t repeat, const BinaryRepeatParams& p) {
+  static_assert(kHasBinary<op, T>, "the 910B has no such instruction for this type");
   const Mask mask(lanes);
   check::Issue(
       PIPE_V, name, check::Masked(lanes, repeat),
@@ -71,6 +80,7 @@ MST_TWIN_BINARY(Or)
 template <typename T, typename U>
 __aicore__ inline void MulAddDst(const LocalTensor<T>& dst, const LocalTensor<U>& src0, const LocalTensor<U>& src1,
                                  const int32_t& count) {
+  static_assert(detail::kHasMulAdd<T, U>, "the 910B has no such instruction for this type");
   check::Issue(
       PIPE_V, "MulAddDst", check::Count(count),
       [=] { detail::MulAddDstRun<T, U>(dst.GetPhyAddr(), src0.GetPhyAddr(), src1.GetPhyAddr(), count); },
@@ -80,6 +90,7 @@ __aicore__ inline void MulAddDst(const LocalTensor<T>& dst, const LocalTensor<U>
 template <typename T, typename U, bool isSetMask = true>
 __aicore__ inline void MulAddDst(const LocalTensor<T>& dst, const LocalTensor<U>& src0, const LocalTensor<U>& src1,
                                  uint64_t mask, const uint8_t repeatTime, const BinaryRepeatParams& repeatParams) {
+  static_assert(detail::kHasMulAdd<T, U>, "the 910B has no such instruction for this type");
   static_assert(isSetMask, "the twin has no SetVectorMask");
   const BinaryRepeatParams& p = repeatParams;
   check::Issue(

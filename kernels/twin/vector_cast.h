@@ -11,9 +11,21 @@ namespace AscendC {
 
 namespace detail {
 
+// From U to T.
+template <typename T, typename U>
+constexpr bool kHasCast = std::is_same_v<U, float>  ? kIsOneOf<T, float, half, bfloat16_t, int16_t, int32_t, int64_t>
+                          : std::is_same_v<U, half> ? kIsOneOf<T, float, int8_t, uint8_t, int16_t, int32_t>
+                          : std::is_same_v<U, bfloat16_t> ? kIsOneOf<T, float, int32_t>
+                          : kIsOneOf<U, int8_t, uint8_t>  ? std::is_same_v<T, half>
+                          : std::is_same_v<U, int16_t>    ? kIsFloatOrHalf<T>
+                          : std::is_same_v<U, int32_t>    ? kIsOneOf<T, float, int16_t, int64_t>
+                          : std::is_same_v<U, int64_t>    ? kIsOneOf<T, float, int32_t>
+                                                          : false;
+
 template <typename T, typename U, typename Lanes>
 inline void IssueCast(const LocalTensor<T>& dst, const LocalTensor<U>& src, RoundMode mode, Lanes lanes, uint8_t repeat,
                       const UnaryRepeatParams& p) {
+  static_assert(kHasCast<T, U>, "the 910B has no such conversion");
   const Mask mask(lanes);
   check::Issue(
       PIPE_V, "Cast", check::Masked(lanes, repeat),
@@ -29,6 +41,7 @@ inline void IssueCast(const LocalTensor<T>& dst, const LocalTensor<U>& src, Roun
 template <typename T, typename U>
 __aicore__ inline void Cast(const LocalTensor<T>& dst, const LocalTensor<U>& src, const RoundMode& roundMode,
                             const uint32_t count) {
+  static_assert(detail::kHasCast<T, U>, "the 910B has no such conversion");
   const RoundMode mode = roundMode;
   check::Issue(
       PIPE_V, "Cast", check::Count(count),

@@ -67,6 +67,7 @@ inline void IssueCopy(const LocalTensor<T>& dst, const LocalTensor<T>& src, Lane
 
 template <typename T, typename Lanes>
 inline void IssueIndex(const LocalTensor<T>& dst, T first, Lanes lanes, uint8_t repeat, uint16_t blk, uint8_t rep) {
+  static_assert(kIsOneOf<T, float, half, int32_t, int16_t>, "the 910B has no such instruction for this type");
   const Mask mask(lanes);
   check::Issue(
       PIPE_V, "CreateVecIndex", check::Masked(lanes, repeat),
@@ -138,6 +139,7 @@ __aicore__ inline void Brcb(const LocalTensor<T>& dst, const LocalTensor<T>& src
 
 template <typename T>
 __aicore__ inline void CreateVecIndex(LocalTensor<T> dst, const T& firstValue, uint32_t count) {
+  static_assert(detail::kIsOneOf<T, float, half, int32_t, int16_t>, "the 910B has no such instruction for this type");
   const T first = firstValue;
   check::Issue(
       PIPE_V, "CreateVecIndex", check::Count(count), [=] { detail::IndexRun<T>(dst.GetPhyAddr(), first, count); },

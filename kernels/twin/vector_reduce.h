@@ -21,6 +21,7 @@ constexpr int64_t kRepeatElements = ONE_REPEAT_BYTE_SIZE / static_cast<int64_t>(
 template <typename T, typename Lanes>
 inline void IssueReduceSum(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<T>& work,
                            Lanes lanes, int32_t repeat, int32_t srcRep) {
+  static_assert(kIsFloatOrHalf<T>, "the 910B has no such instruction for this type");
   const Mask mask(lanes);
   check::Issue(
       PIPE_V, "ReduceSum", check::Masked(lanes, repeat),
@@ -31,6 +32,7 @@ inline void IssueReduceSum(const LocalTensor<T>& dst, const LocalTensor<T>& src,
 template <ReduceOp op, typename T>
 inline void IssueReduceExtreme(const char* name, const LocalTensor<T>& dst, const LocalTensor<T>& src,
                                const LocalTensor<T>& work, int32_t count, bool withIndex) {
+  static_assert(kIsFloatOrHalf<T>, "the 910B has no such instruction for this type");
   check::Issue(
       PIPE_V, name, check::Count(count),
       [=] { ReduceExtremeRun<op, T>(dst.GetPhyAddr(), src.GetPhyAddr(), withIndex, count); },
@@ -41,6 +43,7 @@ template <ReduceOp op, typename T, typename Lanes>
 inline void IssueReduceExtreme(const char* name, const LocalTensor<T>& dst, const LocalTensor<T>& src,
                                const LocalTensor<T>& work, Lanes lanes, int32_t repeat, int32_t srcRep,
                                bool withIndex) {
+  static_assert(kIsFloatOrHalf<T>, "the 910B has no such instruction for this type");
   const Mask mask(lanes);
   check::Issue(
       PIPE_V, name, check::Masked(lanes, repeat),
@@ -51,6 +54,7 @@ inline void IssueReduceExtreme(const char* name, const LocalTensor<T>& dst, cons
 template <typename T, typename Lanes>
 inline void IssueWholeSum(const char* name, const LocalTensor<T>& dst, const LocalTensor<T>& src, Lanes lanes,
                           int32_t repeat, int32_t dstRep, int32_t srcBlk, int32_t srcRep) {
+  static_assert(kIsFloatOrHalf<T>, "the 910B has no such instruction for this type");
   const Mask mask(lanes);
   check::Issue(
       PIPE_V, name, check::Masked(lanes, repeat),
@@ -62,6 +66,7 @@ inline void IssueWholeSum(const char* name, const LocalTensor<T>& dst, const Loc
 template <ReduceOp op, typename T, typename Lanes>
 inline void IssueWholeExtreme(const char* name, const LocalTensor<T>& dst, const LocalTensor<T>& src, Lanes lanes,
                               int32_t repeat, int32_t dstRep, int32_t srcBlk, int32_t srcRep, ReduceOrder order) {
+  static_assert(kIsFloatOrHalf<T>, "the 910B has no such instruction for this type");
   const Mask mask(lanes);
   const int64_t width = order == ReduceOrder::ORDER_ONLY_VALUE   ? 1
                         : order == ReduceOrder::ORDER_ONLY_INDEX ? 4 / static_cast<int64_t>(sizeof(T))
@@ -76,6 +81,7 @@ inline void IssueWholeExtreme(const char* name, const LocalTensor<T>& dst, const
 template <ReduceOp op, typename T, typename Lanes>
 inline void IssueBlockReduce(const char* name, const LocalTensor<T>& dst, const LocalTensor<T>& src, Lanes lanes,
                              int32_t repeat, int32_t dstRep, int32_t srcBlk, int32_t srcRep) {
+  static_assert(kIsFloatOrHalf<T>, "the 910B has no such instruction for this type");
   const Mask mask(lanes);
   check::Issue(
       PIPE_V, name, check::Masked(lanes, repeat),
@@ -88,6 +94,7 @@ inline void IssueBlockReduce(const char* name, const LocalTensor<T>& dst, const 
 template <typename T, typename Lanes>
 inline void IssuePairSum(const LocalTensor<T>& dst, const LocalTensor<T>& src, Lanes lanes, int32_t repeat,
                          int32_t dstRep, int32_t srcBlk, int32_t srcRep) {
+  static_assert(kIsFloatOrHalf<T>, "the 910B has no such instruction for this type");
   const Mask mask(lanes);
   check::Issue(
       PIPE_V, "PairReduceSum", check::Masked(lanes, repeat),
@@ -101,6 +108,7 @@ inline void IssuePairSum(const LocalTensor<T>& dst, const LocalTensor<T>& src, L
 template <typename T, bool isSetMask = true>
 __aicore__ inline void ReduceSum(const LocalTensor<T>& dst, const LocalTensor<T>& src,
                                  const LocalTensor<T>& sharedTmpBuffer, const int32_t count) {
+  static_assert(detail::kIsFloatOrHalf<T>, "the 910B has no such instruction for this type");
   check::Issue(
       PIPE_V, "ReduceSum", check::Count(count),
       [=] { detail::ReduceSumRun<T>(dst.GetPhyAddr(), src.GetPhyAddr(), count); }, check::OutRun(dst, 1),

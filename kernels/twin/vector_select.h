@@ -27,6 +27,7 @@ constexpr int64_t BitsIn(int64_t bits) {
 template <typename T, typename U>
 inline void IssueCompare(const LocalTensor<U>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,
                          CMPMODE mode, uint8_t repeat, const BinaryRepeatParams& p) {
+  static_assert(kIsOneOf<T, float, half, int32_t>, "the 910B has no such instruction for this type");
   constexpr uint64_t kLanes = ONE_REPEAT_BYTE_SIZE / sizeof(T);
   check::Issue(
       PIPE_V, "Compare", check::Masked(kLanes, repeat),
@@ -41,6 +42,7 @@ inline void IssueCompare(const LocalTensor<U>& dst, const LocalTensor<T>& src0, 
 template <typename T, typename U>
 inline void IssueCompareScalar(const LocalTensor<U>& dst, const LocalTensor<T>& src, T scalar, CMPMODE mode,
                                uint8_t repeat, const UnaryRepeatParams& p) {
+  static_assert(kIsOneOf<T, float, half, int32_t>, "the 910B has no such instruction for this type");
   constexpr uint64_t kLanes = ONE_REPEAT_BYTE_SIZE / sizeof(T);
   check::Issue(
       PIPE_V, "CompareScalar", check::Masked(kLanes, repeat),
@@ -56,6 +58,7 @@ template <typename T, typename U, typename Lanes>
 inline void IssueSelect(const LocalTensor<T>& dst, const LocalTensor<U>& selMask, const LocalTensor<T>& src0,
                         const LocalTensor<T>& src1, SELMODE mode, Lanes lanes, uint8_t repeat,
                         const BinaryRepeatParams& p) {
+  static_assert(kIsFloatOrHalf<T>, "the 910B has no such instruction for this type");
   const Mask mask(lanes);
   const bool sameBits = mode == SELMODE::VSEL_CMPMASK_SPR;
   check::Issue(
@@ -75,6 +78,7 @@ inline void IssueSelect(const LocalTensor<T>& dst, const LocalTensor<U>& selMask
 template <typename T, typename U, typename Lanes>
 inline void IssueSelectScalar(const LocalTensor<T>& dst, const LocalTensor<U>& selMask, const LocalTensor<T>& src0,
                               T scalar, Lanes lanes, uint8_t repeat, const BinaryRepeatParams& p) {
+  static_assert(kIsFloatOrHalf<T>, "the 910B has no such instruction for this type");
   const Mask mask(lanes);
   check::Issue(
       PIPE_V, "Select", check::Masked(lanes, repeat),
@@ -94,6 +98,7 @@ inline void IssueSelectScalar(const LocalTensor<T>& dst, const LocalTensor<U>& s
 template <typename T, typename U>
 __aicore__ inline void Compare(const LocalTensor<U>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,
                                CMPMODE cmpMode, uint32_t count) {
+  static_assert(detail::kIsOneOf<T, float, half, int32_t>, "the 910B has no such instruction for this type");
   check::Issue(
       PIPE_V, "Compare", check::Count(count),
       [=] { detail::CompareRun<T>(detail::BitBytes(dst), src0.GetPhyAddr(), src1.GetPhyAddr(), T{}, cmpMode, count); },
@@ -115,6 +120,7 @@ __aicore__ inline void Compare(const LocalTensor<U>& dst, const LocalTensor<T>& 
 template <typename T, typename U>
 __aicore__ inline void CompareScalar(const LocalTensor<U>& dst, const LocalTensor<T>& src0, const T src1Scalar,
                                      CMPMODE cmpMode, uint32_t count) {
+  static_assert(detail::kIsOneOf<T, float, half, int32_t>, "the 910B has no such instruction for this type");
   check::Issue(
       PIPE_V, "CompareScalar", check::Count(count),
       [=] { detail::CompareRun<T>(detail::BitBytes(dst), src0.GetPhyAddr(), nullptr, src1Scalar, cmpMode, count); },
@@ -138,6 +144,7 @@ __aicore__ inline void CompareScalar(const LocalTensor<U>& dst, const LocalTenso
 template <typename T, typename U>
 __aicore__ inline void Select(const LocalTensor<T>& dst, const LocalTensor<U>& selMask, const LocalTensor<T>& src0,
                               const LocalTensor<T>& src1, SELMODE selMode, uint32_t count) {
+  static_assert(detail::kIsFloatOrHalf<T>, "the 910B has no such instruction for this type");
   const bool sameBits = selMode == SELMODE::VSEL_CMPMASK_SPR;
   check::Issue(
       PIPE_V, "Select", check::Count(count),
@@ -165,6 +172,7 @@ __aicore__ inline void Select(const LocalTensor<T>& dst, const LocalTensor<U>& s
 template <typename T, typename U>
 __aicore__ inline void Select(const LocalTensor<T>& dst, const LocalTensor<U>& selMask, const LocalTensor<T>& src0,
                               T src1, SELMODE /*selMode*/, uint32_t count) {
+  static_assert(detail::kIsFloatOrHalf<T>, "the 910B has no such instruction for this type");
   check::Issue(
       PIPE_V, "Select", check::Count(count),
       [=] {

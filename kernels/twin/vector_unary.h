@@ -13,7 +13,19 @@ namespace AscendC {
 namespace detail {
 
 template <UnaryOp op, typename T>
+constexpr bool kHasUnary = op == UnaryOp::kNot    ? kIsOneOf<T, int16_t, uint16_t>
+                           : op == UnaryOp::kRelu ? kIsOneOf<T, float, half, int32_t>
+                                                  : kIsFloatOrHalf<T>;
+template <ScalarOp op, typename T>
+constexpr bool kHasScalar =
+    op == ScalarOp::kShiftLeft || op == ScalarOp::kShiftRight ? kIsOneOf<T, int16_t, uint16_t, int32_t, uint32_t>
+                                                              : kIsOneOf<T, float, half, int32_t, int16_t>;
+template <typename T, typename U>
+constexpr bool kHasAxpy = kIsFloatOrHalf<T> && (std::is_same_v<T, U> || std::is_same_v<U, half>);
+
+template <UnaryOp op, typename T>
 inline void IssueUnary(const char* name, const LocalTensor<T>& dst, const LocalTensor<T>& src, int32_t count) {
+  static_assert(kHasUnary<op, T>, "the 910B has no such instruction for this type");
   check::Issue(
       PIPE_V, name, check::Count(count), [=] { Unary<op, T>(dst.GetPhyAddr(), src.GetPhyAddr(), count); },
       check::Out(dst), check::In(src));
@@ -22,6 +34,7 @@ inline void IssueUnary(const char* name, const LocalTensor<T>& dst, const LocalT
 template <UnaryOp op, typename T, typename Lanes>
 inline void IssueUnary(const char* name, const LocalTensor<T>& dst, const LocalTensor<T>& src, Lanes lanes,
                        uint8_t repeat, const UnaryRepeatParams& p) {
+  static_assert(kHasUnary<op, T>, "the 910B has no such instruction for this type");
   const Mask mask(lanes);
   check::Issue(
       PIPE_V, name, check::Masked(lanes, repeat),
@@ -35,6 +48,7 @@ inline void IssueUnary(const char* name, const LocalTensor<T>& dst, const LocalT
 template <ScalarOp op, typename T>
 inline void IssueScalar(const char* name, const LocalTensor<T>& dst, const LocalTensor<T>& src, T scalar,
                         int32_t count) {
+  static_assert(kHasScalar<op, T>, "the 910B has no such instruction for this type");
   check::Issue(
       PIPE_V, name, check::Count(count), [=] { Scalar<op, T>(dst.GetPhyAddr(), src.GetPhyAddr(), scalar, count); },
       check::Out(dst), check::In(src));
@@ -43,6 +57,7 @@ inline void IssueScalar(const char* name, const LocalTensor<T>& dst, const Local
 template <ScalarOp op, typename T, typename Lanes>
 inline void IssueScalar(const char* name, const LocalTensor<T>& dst, const LocalTensor<T>& src, T scalar, Lanes lanes,
                         uint8_t repeat, const UnaryRepeatParams& p) {
+  static_assert(kHasScalar<op, T>, "the 910B has no such instruction for this type");
   const Mask mask(lanes);
   check::Issue(
       PIPE_V, name, check::Masked(lanes, repeat),
@@ -56,6 +71,7 @@ inline void IssueScalar(const char* name, const LocalTensor<T>& dst, const Local
 template <typename T, typename U, typename Lanes>
 inline void IssueAxpy(const LocalTensor<T>& dst, const LocalTensor<U>& src, U scalar, Lanes lanes, uint8_t repeat,
                       const UnaryRepeatParams& p) {
+  static_assert(kHasAxpy<T, U>, "the 910B has no such instruction for these types");
   const Mask mask(lanes);
   check::Issue(
       PIPE_V, "Axpy", check::Masked(lanes, repeat),
@@ -129,6 +145,7 @@ MST_TWIN_SCALAR(ShiftRight)
 template <typename T, typename U>
 __aicore__ inline void Axpy(const LocalTensor<T>& dst, const LocalTensor<U>& src, const U& scalarValue,
                             const int32_t& count) {
+  static_assert(detail::kHasAxpy<T, U>, "the 910B has no such instruction for these types");
   check::Issue(
       PIPE_V, "Axpy", check::Count(count),
       [=] { detail::AxpyRun<T, U>(dst.GetPhyAddr(), src.GetPhyAddr(), scalarValue, count); }, check::Out(dst),
