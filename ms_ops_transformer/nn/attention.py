@@ -184,7 +184,7 @@ class FlashAttentionScore(_DropoutCore):
                 if real_shift is not None:
                     raise ValueError("For 'FlashAttentionScore', a float 'attn_mask' must come without 'real_shift', but "
                                      "got both.")
-                real_shift, attn_mask, pse_type = self._bias(attn_mask, query, key, heads), None, 0
+                real_shift, attn_mask, pse_type = self._bias(attn_mask, query.dtype), None, 0
             elif self.keep_mask:
                 attn_mask = attn_mask == 0 if attn_mask.dtype == ms.uint8 else ops.logical_not(attn_mask)
         if drop_mask is not None:
@@ -198,13 +198,11 @@ class FlashAttentionScore(_DropoutCore):
             input_layout=self.input_layout, sparse_mode=self.sparse_mode, pse_type=pse_type,
             q_start_idx=self.q_start_idx, kv_start_idx=self.kv_start_idx, seed_offset=seed_offset)
 
-    def _bias(self, mask, query, key, heads):
-        """An additive mask of any rank up to 4 as the operator's real_shift, [B or 1, N, Sq, Skv]."""
-        axis = {"BNSD": 2, "BSND": 1, "BSH": 1, "SBH": 0}[self.input_layout]
-        mask = mask.astype(query.dtype)
+    def _bias(self, mask, dtype):
+        """An additive mask of any rank up to 4 as the operator's real_shift."""
         while mask.ndim < 4:
             mask = mask.expand_dims(0)
-        return ops.broadcast_to(mask, (mask.shape[0], heads, query.shape[axis], key.shape[axis]))
+        return mask.astype(dtype)
 
 
 class FlashAttentionV2(FlashAttentionScore):
