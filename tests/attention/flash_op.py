@@ -132,11 +132,11 @@ def flash_launch(c, run, dout=None, dlse=None, **x):
         outs = (out, top, total, lse.astype(np.float32))
     if dout is None:
         return outs, ()
-    saved = {"softmax_max": top, "softmax_sum": total, "attention_out": out, "dout": dout}
-    dtop = np.zeros_like(top)
+    saved = {"softmax_max": top, "softmax_sum": total, "attention_out": out, "dy": dout}
     if dlse is not None:
-        dtop[..., 0] = dlse.astype(np.float32)
-    dq, dk, dv, dshift, dsink = run("flash_attention_score_grad", {**x, **saved, "dsoftmax_max": dtop}, **attrs)
+        saved["dlse"] = np.zeros_like(top)  # as the gradient of softmax_max
+        saved["dlse"][..., 0] = dlse.astype(np.float32)
+    dq, dk, dv, dshift, dsink = run("flash_attention_score_grad", {**x, **saved}, **attrs)
     names = grads(c)
     found = [dq, dk, dv]
     found += [dshift] if "real_shift" in names else []
