@@ -8,6 +8,7 @@ python setup.py build_native --cxx aarch64-linux-gnu-g++ --out DIR      librarie
 """
 
 import concurrent.futures
+import contextlib
 import fcntl
 import os
 import pathlib
@@ -66,9 +67,14 @@ class Builder:
         self.arch = machine.split("-")[0]
         if self.arch not in LEVELS:
             raise SystemExit(f"ms_ops_transformer needs x86_64 or aarch64, but {cxx} is for {self.arch}")
+
+    @contextlib.contextmanager
+    def _locked(self, name):
+        """One process at a time compiles for one library; others wait and then find it done."""
         self.build_dir.mkdir(parents=True, exist_ok=True)
-        self._lock = open(self.build_dir / "lock", "w")  # noqa: SIM115  released when the process ends
-        fcntl.flock(self._lock, fcntl.LOCK_EX)
+        with open(self.build_dir / f"{name}.lock", "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
 
     # ---- sources
 
@@ -76,7 +82,9 @@ class Builder:
         path = self.build_dir / "gen" / name
         path.parent.mkdir(exist_ok=True)
         if not path.exists() or path.read_text() != text:
-            path.write_text(text)
+            new = path.with_name(f"{name}.{os.getpid()}")
+            new.write_text(text)
+            new.replace(path)
         return path
 
     def runtime_sources(self):
@@ -184,21 +192,23 @@ class Builder:
 
     def runtime(self, lib_dir):
         """libmst_runtime.so."""
-        objects = self._compile_all(self.runtime_sources(), "runtime", "-O2")
-        flags = "-Wl,-soname,libmst_runtime.so -Wl,--no-undefined -pthread"
-        self._link(lib_dir / "libmst_runtime.so", objects, flags)
+        with self._locked("runtime"):
+            objects = self._compile_all(self.runtime_sources(), "runtime", "-O2")
+            flags = "-Wl,-soname,libmst_runtime.so -Wl,--no-undefined -pthread"
+            self._link(lib_dir / "libmst_runtime.so", objects, flags)
 
     def level(self, lib_dir, level, runtime_dir=None):
         """libmst_<level>.so; the level `checked` is the twin that enforces the device's rules."""
         runtime_dir = runtime_dir or lib_dir
-        flags = CHECKED[self.arch] if level == "checked" else LEVELS[self.arch][level]
-        objects = self._compile_all(self.level_sources(level == "checked"), level, flags)
-        specs = [spec for spec in all_specs().values() if spec.name in objects]
-        names = " ".join(f"{symbol};" for spec in specs for symbol in cpu.exported_symbols(spec))
-        script = self._generate(f"{level}.map", f"{{ global: {cpu.LAUNCH_BEGIN}; {names} local: *; }};\n")
-        flags = f"-Wl,--version-script={script} -L{runtime_dir} -lmst_runtime"
-        flags += " -Wl,-rpath,$ORIGIN -Wl,--no-undefined -pthread"
-        self._link(lib_dir / f"libmst_{level}.so", objects, flags.replace("$", "\\$"), [script])
+        with self._locked(level):
+            flags = CHECKED[self.arch] if level == "checked" else LEVELS[self.arch][level]
+            objects = self._compile_all(self.level_sources(level == "checked"), level, flags)
+            specs = [spec for spec in all_specs().values() if spec.name in objects]
+            names = " ".join(f"{symbol};" for spec in specs for symbol in cpu.exported_symbols(spec))
+            script = self._generate(f"{level}.map", f"{{ global: {cpu.LAUNCH_BEGIN}; {names} local: *; }};\n")
+            flags = f"-Wl,--version-script={script} -L{runtime_dir} -lmst_runtime"
+            flags += " -Wl,-rpath,$ORIGIN -Wl,--no-undefined -pthread"
+            self._link(lib_dir / f"libmst_{level}.so", objects, flags.replace("$", "\\$"), [script])
 
     def native(self, package_dir):
         """The Python module."""
@@ -208,9 +218,10 @@ class Builder:
         includes = f"-isystem {pybind11.get_include()} -isystem {sysconfig.get_paths()['include']}"
         groups = {"": [KERNELS / "common" / "native.cpp"]}
         config = "py" + sysconfig.get_config_var("py_version_nodot")
-        objects = self._compile_all(groups, config, f"-O2 -fvisibility=hidden {includes}")
-        flags = f"-L{package_dir}/_lib -lmst_runtime -Wl,-rpath,$ORIGIN/_lib".replace("$", "\\$")
-        self._link(package_dir / f"_native{suffix}", objects, flags)
+        with self._locked(config):
+            objects = self._compile_all(groups, config, f"-O2 -fvisibility=hidden {includes}")
+            flags = f"-L{package_dir}/_lib -lmst_runtime -Wl,-rpath,$ORIGIN/_lib".replace("$", "\\$")
+            self._link(package_dir / f"_native{suffix}", objects, flags)
 
     def package(self, package_dir, levels=None):
         """Everything that a package directory holds."""
