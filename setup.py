@@ -20,6 +20,7 @@ import sysconfig
 import time
 
 from setuptools import Command, Extension, setup
+from setuptools.command.build import build
 from setuptools.command.build_ext import build_ext
 
 ROOT = pathlib.Path(__file__).resolve().parent
@@ -289,6 +290,14 @@ class build_native(Command):  # noqa: N801  the name of the command
             raise SystemExit(f"error: left out, since it does not compile: {', '.join(builder.failed)}")
 
 
+class Build(build):
+    """What an earlier build left behind is not part of this one."""
+
+    def run(self):
+        shutil.rmtree(self.build_lib, ignore_errors=True)
+        super().run()
+
+
 class BuildExt(build_ext):
     """pip install: every level, and the kernels' sources for an Ascend build."""
 
@@ -325,5 +334,5 @@ if __name__ == "__main__":
         packages=list(packages()),
         package_dir=packages(),
         ext_modules=[Extension("ms_ops_transformer._native", sources=[])],
-        cmdclass={"build_ext": BuildExt, "build_native": build_native},
+        cmdclass={"build": Build, "build_ext": BuildExt, "build_native": build_native},
     )
