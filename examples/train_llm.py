@@ -1,10 +1,10 @@
 # Copyright 2026 The ms_ops_transformer authors. SPDX-License-Identifier: Apache-2.0
 """Trains a small language model on the sources of the Python standard library, then compares it with its composed twin.
 
-    python examples/train_llm.py                       # tiny, about three minutes on two cores
-    python examples/train_llm.py --config small        # 34 million parameters
-    python examples/train_llm.py --resume runs/tiny    # goes on from the newest checkpoint, exactly
-    python examples/train_llm.py --compare-only        # the table alone
+python examples/train_llm.py                       # tiny, about three minutes on two cores
+python examples/train_llm.py --config small        # 34 million parameters
+python examples/train_llm.py --resume runs/tiny    # goes on from the newest checkpoint, exactly
+python examples/train_llm.py --compare-only        # the table alone
 """
 
 import argparse
@@ -27,11 +27,18 @@ def _positive(text):
 
 
 def parse(argv):
+    """The command line, checked as far as it can be without reading files."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--config", default="tiny", help="tiny, small, or the path of a YAML file (default: tiny)")
-    parser.add_argument("--mode", choices=("graph", "pynative"), default="graph", help="execution mode (default: graph)")
-    parser.add_argument("--model", choices=("fused", "composed"), default="fused",
-                        help="operators of this library, or of MindSpore (default: fused)")
+    parser.add_argument(
+        "--mode", choices=("graph", "pynative"), default="graph", help="execution mode (default: graph)"
+    )
+    parser.add_argument(
+        "--model",
+        choices=("fused", "composed"),
+        default="fused",
+        help="operators of this library, or of MindSpore (default: fused)",
+    )
     parser.add_argument("--steps", type=_positive, help="updates in all")
     parser.add_argument("--batch-size", type=_positive, help="sequences per update")
     parser.add_argument("--lr", type=float, help="highest learning rate")
@@ -41,7 +48,9 @@ def parse(argv):
     parser.add_argument("--text", metavar="DIR", help="train on the .py, .txt and .md files of a folder instead")
     parser.add_argument("--output", metavar="DIR", help="folder of the run (default: runs/NAME, numbered when taken)")
     parser.add_argument("--resume", metavar="DIR", help="go on with the run in this folder")
-    parser.add_argument("--compare-steps", type=_positive, default=8, help="steps per model in the comparison (default: 8)")
+    parser.add_argument(
+        "--compare-steps", type=_positive, default=8, help="steps per model in the comparison (default: 8)"
+    )
     parser.add_argument("--no-compare", action="store_true", help="leave the comparison out")
     parser.add_argument("--compare-only", action="store_true", help="only the comparison")
     parser.add_argument("--serve", choices=("fused", "composed"), help=argparse.SUPPRESS)
@@ -81,8 +90,15 @@ def _settings(args):
     from llm.settings import Settings
 
     path = os.path.join(args.resume, "run.yaml") if args.resume else _config_path(args.config)
-    return Settings.from_yaml(path, steps=args.steps, batch_size=args.batch_size, learning_rate=args.lr, seed=args.seed,
-                              eval_every=args.eval_every, save_every=args.save_every)
+    return Settings.from_yaml(
+        path,
+        steps=args.steps,
+        batch_size=args.batch_size,
+        learning_rate=args.lr,
+        seed=args.seed,
+        eval_every=args.eval_every,
+        save_every=args.save_every,
+    )
 
 
 def _corpus(args, settings, log):
@@ -138,8 +154,10 @@ def train(args, settings, folder):
     if args.resume and found:
         state = checkpoint.load(found[-1][1], trainer)
         if (state["seed"], state["batch_size"]) != (settings.seed, settings.batch_size):
-            raise ValueError(f"the checkpoint was made with seed {state['seed']} and batch size {state['batch_size']}, but got "
-                             f"{settings.seed} and {settings.batch_size}.")
+            raise ValueError(
+                f"the checkpoint was made with seed {state['seed']} and batch size {state['batch_size']}, but got "
+                f"{settings.seed} and {settings.batch_size}."
+            )
         step, position = state["step"], state["position"]
         print(f"resumed from {found[-1][1]}")
     else:
@@ -155,11 +173,16 @@ def train(args, settings, folder):
     tokens, seconds, loss, saved = settings.batch_size * settings.model.seq_length, [], float("nan"), step
 
     def save():
-        return checkpoint.save(folder, trainer, {"step": step, "position": batches.position, "seed": settings.seed,
-                                                 "batch_size": settings.batch_size})
+        return checkpoint.save(
+            folder,
+            trainer,
+            {"step": step, "position": batches.position, "seed": settings.seed, "batch_size": settings.batch_size},
+        )
 
-    with _Interrupt() as interrupt, tqdm(total=settings.steps, initial=step, unit="step", desc="training",
-                                         file=sys.stderr) as bar:
+    with (
+        _Interrupt() as interrupt,
+        tqdm(total=settings.steps, initial=step, unit="step", desc="training", file=sys.stderr) as bar,
+    ):
         bar.set_postfix_str("compiling the graph" if args.mode == "graph" else "")
         while step < settings.steps and not interrupt.asked:
             begin = time.perf_counter()
@@ -208,7 +231,14 @@ def compare(args, settings, folder):
     from llm.compare import compare as compare_variants
     from llm.compare import table
 
-    command = [sys.executable, os.path.abspath(__file__), "--config", os.path.join(folder, "run.yaml"), "--mode", args.mode]
+    command = [
+        sys.executable,
+        os.path.abspath(__file__),
+        "--config",
+        os.path.join(folder, "run.yaml"),
+        "--mode",
+        args.mode,
+    ]
     if args.text:
         command += ["--text", args.text]
     if args.steps:
@@ -223,6 +253,7 @@ def _interrupt(*_):
 
 
 def main(argv=None):
+    """Returns the exit code."""
     args = parse(argv)
     signal.signal(signal.SIGTERM, _interrupt)
     sys.path.insert(0, _HERE)

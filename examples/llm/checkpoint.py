@@ -26,8 +26,10 @@ def save(folder, trainer, state, keep=2):
     os.makedirs(temporary)
     try:
         save_weights(trainer.model, os.path.join(temporary, "model.safetensors"))
-        write_safetensors({name: p.value() for name, p in trainer.parameters().items()},
-                          os.path.join(temporary, "optimizer.safetensors"))
+        write_safetensors(
+            {name: p.value() for name, p in trainer.parameters().items()},
+            os.path.join(temporary, "optimizer.safetensors"),
+        )
         with open(os.path.join(temporary, "state.json"), "w", encoding="utf-8") as file:
             json.dump(state, file, indent=1)
             file.flush()
@@ -50,7 +52,9 @@ def load(path, trainer):
     tensors, parameters = read_safetensors(os.path.join(path, "optimizer.safetensors")), trainer.parameters()
     if tensors.keys() != parameters.keys():
         differing = sorted(tensors.keys() ^ parameters.keys())
-        raise ValueError(f"'{path}' holds the optimizer of another model: {len(differing)} names differ, {differing[:3]}.")
+        raise ValueError(
+            f"'{path}' holds the optimizer of another model: {len(differing)} names differ, {differing[:3]}."
+        )
     for name, parameter in parameters.items():
         parameter.set_data(tensors[name])
     return state

@@ -36,8 +36,9 @@ def serve(step, answers):
 class _Child:
     def __init__(self, command, variant):
         self.variant = variant
-        self.process = subprocess.Popen(command + ["--serve", variant], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        text=True)
+        self.process = subprocess.Popen(
+            command + ["--serve", variant], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
         self.answers = []
 
     def step(self):
@@ -73,8 +74,12 @@ def compare(command, steps, tokens_per_step):
     result = {}
     for child in children:
         seconds = statistics.median(answer["seconds"] for answer in child.answers[min(2, steps - 1) :])
-        result[child.variant] = {"losses": [answer["loss"] for answer in child.answers], "seconds": seconds,
-                                 "tokens_per_second": tokens_per_step / seconds, "peak": child.answers[-1]["peak"]}
+        result[child.variant] = {
+            "losses": [answer["loss"] for answer in child.answers],
+            "seconds": seconds,
+            "tokens_per_second": tokens_per_step / seconds,
+            "peak": child.answers[-1]["peak"],
+        }
     fused, composed = result["fused"], result["composed"]
     result["loss_difference"] = max(abs(a - b) for a, b in zip(fused["losses"], composed["losses"]))
     result["speed_ratio"] = composed["seconds"] / fused["seconds"]
@@ -87,10 +92,26 @@ def table(result, fp32=True):
     rows = [("model", "first loss", "last loss", "s/step", "tokens/s", "peak memory")]
     for variant in VARIANTS:
         row = result[variant]
-        rows.append((variant, f"{row['losses'][0]:.5f}", f"{row['losses'][-1]:.5f}", f"{row['seconds']:.3f}",
-                     f"{row['tokens_per_second']:.0f}", f"{row['peak'] / 2**20:.0f} MB"))
-    rows.append(("fused / composed", "", f"diff {result['loss_difference']:.1e}", f"{1 / result['speed_ratio']:.2f}x",
-                 f"{result['speed_ratio']:.2f}x", f"{result['memory_ratio']:.2f}x"))
+        rows.append(
+            (
+                variant,
+                f"{row['losses'][0]:.5f}",
+                f"{row['losses'][-1]:.5f}",
+                f"{row['seconds']:.3f}",
+                f"{row['tokens_per_second']:.0f}",
+                f"{row['peak'] / 2**20:.0f} MB",
+            )
+        )
+    rows.append(
+        (
+            "fused / composed",
+            "",
+            f"diff {result['loss_difference']:.1e}",
+            f"{1 / result['speed_ratio']:.2f}x",
+            f"{result['speed_ratio']:.2f}x",
+            f"{result['memory_ratio']:.2f}x",
+        )
+    )
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows]
     lines.insert(1, "  ".join("-" * width for width in widths))

@@ -82,8 +82,12 @@ def _bpe(folder, items, vocab_size, log):
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
-    trainer = trainers.BpeTrainer(vocab_size=vocab_size, special_tokens=["<|end|>"], show_progress=False,
-                                  initial_alphabet=pre_tokenizers.ByteLevel.alphabet())
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocab_size,
+        special_tokens=["<|end|>"],
+        show_progress=False,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+    )
     tokenizer.train_from_iterator((item.decode("utf-8", "replace") for item in items), trainer)
     temporary = f"{path}.{os.getpid()}.tmp"
     tokenizer.save(temporary)
@@ -101,7 +105,7 @@ def _bpe(folder, items, vocab_size, log):
 
 
 class Batches:
-    """Windows of `length` + 1 tokens in an order that depends on (seed, epoch) alone: a position is all of its state."""
+    """Windows of `length` + 1 tokens in an order that depends on (seed, epoch) alone: the position is all the state."""
 
     def __init__(self, tokens, length, batch_size, seed, position=0):
         self.tokens, self.length, self.batch_size, self.seed = tokens, length, batch_size, seed
@@ -109,7 +113,9 @@ class Batches:
         self.position = position  # windows handed out so far
         self._epoch, self._order = -1, None
         if self.windows < batch_size:
-            raise ValueError(f"the text has {self.windows} windows of {length} tokens, fewer than the batch size {batch_size}.")
+            raise ValueError(
+                f"the text has {self.windows} windows of {length} tokens, fewer than the batch size {batch_size}."
+            )
 
     def next(self):
         """(input ids, labels), int32 [batch, length] each."""

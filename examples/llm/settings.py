@@ -9,11 +9,42 @@ import yaml
 from ms_ops_transformer.models import DecoderConfig
 
 # Sections of a MindFormers run file that have no meaning here: where and how a cluster runs it.
-_OTHER_SECTIONS = {"use_legacy", "run_mode", "trainer", "context", "parallel", "parallel_config", "parallelism", "use_parallel",
-                   "callbacks", "profile", "output_dir", "load_checkpoint", "auto_trans_ckpt", "resume_training", "processor",
-                   "eval_dataset", "train_dataset_task", "eval_dataset_task", "recompute_config", "recompute", "training",
-                   "only_save_strategy", "src_strategy_path_or_dir", "micro_batch_interleave_num", "runner_wrapper", "metric"}
-_SECTIONS = {"seed": int, "model": dict, "train_dataset": dict, "runner_config": dict, "optimizer": dict, "lr_schedule": dict}
+_OTHER_SECTIONS = {
+    "use_legacy",
+    "run_mode",
+    "trainer",
+    "context",
+    "parallel",
+    "parallel_config",
+    "parallelism",
+    "use_parallel",
+    "callbacks",
+    "profile",
+    "output_dir",
+    "load_checkpoint",
+    "auto_trans_ckpt",
+    "resume_training",
+    "processor",
+    "eval_dataset",
+    "train_dataset_task",
+    "eval_dataset_task",
+    "recompute_config",
+    "recompute",
+    "training",
+    "only_save_strategy",
+    "src_strategy_path_or_dir",
+    "micro_batch_interleave_num",
+    "runner_wrapper",
+    "metric",
+}
+_SECTIONS = {
+    "seed": int,
+    "model": dict,
+    "train_dataset": dict,
+    "runner_config": dict,
+    "optimizer": dict,
+    "lr_schedule": dict,
+}
 
 
 @dataclasses.dataclass
@@ -49,7 +80,9 @@ class Settings:
         if self.tokenizer not in ("byte", "bpe"):
             raise ValueError(f"'tokenizer' must be 'byte' or 'bpe', but got {self.tokenizer!r}.")
         if self.tokenizer == "byte" and self.model.vocab_size < 256:
-            raise ValueError(f"'vocab_size' must be at least 256 for the byte tokenizer, but got {self.model.vocab_size}.")
+            raise ValueError(
+                f"'vocab_size' must be at least 256 for the byte tokenizer, but got {self.model.vocab_size}."
+            )
         self.betas = tuple(float(beta) for beta in self.betas)
 
     def rate(self, step):
@@ -74,7 +107,9 @@ class Settings:
             if section not in _SECTIONS:
                 raise ValueError(f"'{path}' has the unknown section '{section}'.")
             if not isinstance(content, _SECTIONS[section]):
-                raise ValueError(f"section '{section}' of '{path}' must be {_SECTIONS[section].__name__}, but got {content!r}.")
+                raise ValueError(
+                    f"section '{section}' of '{path}' must be {_SECTIONS[section].__name__}, but got {content!r}."
+                )
             for key, value in content.items() if isinstance(content, dict) else ((section, content),):
                 if key == "type":
                     continue
@@ -89,6 +124,10 @@ class Settings:
         values = dataclasses.asdict(self)
         values.pop("model")
         values["betas"] = list(self.betas)
-        sections = {"seed": values.pop("seed"), "model": {"model_config": self.model.to_dict()},
-                    "train_dataset": {"tokenizer": values.pop("tokenizer")}, "runner_config": values}
+        sections = {
+            "seed": values.pop("seed"),
+            "model": {"model_config": self.model.to_dict()},
+            "train_dataset": {"tokenizer": values.pop("tokenizer")},
+            "runner_config": values,
+        }
         return yaml.safe_dump(sections, sort_keys=False)

@@ -1,8 +1,8 @@
 # Copyright 2026 The ms_ops_transformer authors. SPDX-License-Identifier: Apache-2.0
 """The Cells of ms_ops_transformer.nn, composed of MindSpore's own operators.
 
-Same constructors and parameters, no kernel of this library: the other column of the comparison that examples/train_llm.py
-prints, and the way to run a model part whose fused form is switched off in its YAML.
+Same constructors and parameters, no kernel of this library: the other side of the comparison that
+examples/train_llm.py prints, and the way to run a model part whose fused form is switched off in its YAML.
 """
 
 import numpy as np
@@ -24,7 +24,11 @@ class FlashAttention(fused.FlashAttention):
 
     def attend(self, q, k, v, attn_mask, keep_prob, seed_offset):
         shape = q.shape
-        q, k, v = self._to_bnsd(q, self.num_heads), self._to_bnsd(k, self.num_kv_heads), self._to_bnsd(v, self.num_kv_heads)
+        q, k, v = (
+            self._to_bnsd(q, self.num_heads),
+            self._to_bnsd(k, self.num_kv_heads),
+            self._to_bnsd(v, self.num_kv_heads),
+        )
         groups = self.num_heads // self.num_kv_heads
         if groups > 1:
             k, v = ops.repeat_interleave(k, groups, 1), ops.repeat_interleave(v, groups, 1)
@@ -37,7 +41,9 @@ class FlashAttention(fused.FlashAttention):
         y = self.product(self.softmax(s), v)
         if self.layout == "BNSD":
             return y
-        return y.transpose(2, 0, 1, 3).reshape(shape) if self.layout == "SBH" else y.transpose(0, 2, 1, 3).reshape(shape)
+        return (
+            y.transpose(2, 0, 1, 3).reshape(shape) if self.layout == "SBH" else y.transpose(0, 2, 1, 3).reshape(shape)
+        )
 
     def _to_bnsd(self, x, heads):
         if self.layout == "BNSD":

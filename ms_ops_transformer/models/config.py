@@ -43,51 +43,87 @@ ALIASES = {
 }
 
 # Keys without effect here: how a run is distributed, decoded or reported, not what the model computes.
-IGNORED = frozenset("""
+_IGNORED_TEXT = """
     architectures auto_map auto_register transformers_version _name_or_path name_or_path model_name arch use_legacy
     checkpoint_name_or_path pretrained_model_dir pretrained_model_name_or_path trust_remote_code tokenizer_class
-    bos_token_id eos_token_id pad_token_id sep_token_id ignore_token_id decoder_start_token_id
-    use_cache use_past batch_size block_size num_blocks is_dynamic is_sample_acceleration pet_config quantization_config
-    do_sample top_k top_p temperature repetition_penalty max_decode_length max_new_tokens max_length min_length
-    return_dict output_attentions output_hidden_states chunk_size_feed_forward pretraining_tp
-    parallel_config offset pp_interleave_num data_parallel data_parallel_size model_parallel tensor_parallel
-    tensor_parallel_size tensor_model_parallel_size pipeline_stage pipeline_parallel pipeline_parallel_size
-    pipeline_model_parallel_size context_parallel context_parallel_size use_seq_parallel sequence_parallel
-    expert_parallel expert_model_parallel_size vocab_emb_dp fine_grain_interleave disable_lazy_inline
-    moe_config moe_grouped_gemm moe_permute_fusion use_gmm use_fused_ops_permute
-    use_attn_mask_compression qkv_concat max_window_layers embedding_init_type calculate_per_token_loss
-    use_contiguous_weight_layout_attention multiple_of ffn_dim_multiplier
-    is_decoder is_encoder_decoder torchscript cross_attention_hidden_size add_cross_attention tie_encoder_decoder
-    pruned_heads finetuning_task task_specific_params problem_type id2label label2id use_bfloat16 tf_legacy_loss prefix
-    num_beams num_beam_groups diversity_penalty typical_p length_penalty no_repeat_ngram_size early_stopping
-    encoder_no_repeat_ngram_size bad_words_ids num_return_sequences output_scores return_dict_in_generate
-    forced_bos_token_id forced_eos_token_id remove_invalid_values exponential_decay_length_penalty suppress_tokens
-    begin_suppress_tokens
-""".split())
+    bos_token_id eos_token_id pad_token_id sep_token_id ignore_token_id decoder_start_token_id use_cache use_past
+    batch_size block_size num_blocks is_dynamic is_sample_acceleration pet_config quantization_config do_sample
+    top_k top_p temperature repetition_penalty max_decode_length max_new_tokens max_length min_length return_dict
+    output_attentions output_hidden_states chunk_size_feed_forward pretraining_tp parallel_config offset
+    pp_interleave_num data_parallel data_parallel_size model_parallel tensor_parallel tensor_parallel_size
+    tensor_model_parallel_size pipeline_stage pipeline_parallel pipeline_parallel_size pipeline_model_parallel_size
+    context_parallel context_parallel_size use_seq_parallel sequence_parallel expert_parallel
+    expert_model_parallel_size vocab_emb_dp fine_grain_interleave disable_lazy_inline moe_config moe_grouped_gemm
+    moe_permute_fusion use_gmm use_fused_ops_permute use_attn_mask_compression qkv_concat max_window_layers
+    embedding_init_type calculate_per_token_loss use_contiguous_weight_layout_attention multiple_of
+    ffn_dim_multiplier is_decoder is_encoder_decoder torchscript cross_attention_hidden_size add_cross_attention
+    tie_encoder_decoder pruned_heads finetuning_task task_specific_params problem_type id2label label2id
+    use_bfloat16 tf_legacy_loss prefix num_beams num_beam_groups diversity_penalty typical_p length_penalty
+    no_repeat_ngram_size early_stopping encoder_no_repeat_ngram_size bad_words_ids num_return_sequences
+    output_scores return_dict_in_generate forced_bos_token_id forced_eos_token_id remove_invalid_values
+    exponential_decay_length_penalty suppress_tokens begin_suppress_tokens
+"""
+IGNORED = frozenset(_IGNORED_TEXT.split())
 
 # Keys that describe a model this decoder is not; each is accepted with a value that switches the thing off.
 UNSUPPORTED = {
-    "num_moe_experts": "a mixture of experts", "expert_num": "a mixture of experts",
-    "n_routed_experts": "a mixture of experts", "num_experts": "a mixture of experts",
-    "num_local_experts": "a mixture of experts", "multi_latent_attention": "latent attention",
-    "q_lora_rank": "latent attention", "kv_lora_rank": "latent attention", "mtp_num_layers": "multi-token prediction",
-    "mtp_depth": "multi-token prediction", "num_nextn_predict_layers": "multi-token prediction",
-    "window_size": "sliding-window attention", "sliding_window": "sliding-window attention",
-    "use_sliding_window": "sliding-window attention", "use_eod_attn_mask_compression": "packed sequences",
-    "use_eod_reset": "packed sequences", "hidden_dropout": "dropout outside attention",
-    "hidden_dropout_rate": "dropout outside attention", "hidden_dropout_prob": "dropout outside attention",
+    "num_moe_experts": "a mixture of experts",
+    "expert_num": "a mixture of experts",
+    "n_routed_experts": "a mixture of experts",
+    "num_experts": "a mixture of experts",
+    "num_local_experts": "a mixture of experts",
+    "multi_latent_attention": "latent attention",
+    "q_lora_rank": "latent attention",
+    "kv_lora_rank": "latent attention",
+    "mtp_num_layers": "multi-token prediction",
+    "mtp_depth": "multi-token prediction",
+    "num_nextn_predict_layers": "multi-token prediction",
+    "window_size": "sliding-window attention",
+    "sliding_window": "sliding-window attention",
+    "use_sliding_window": "sliding-window attention",
+    "use_eod_attn_mask_compression": "packed sequences",
+    "use_eod_reset": "packed sequences",
+    "hidden_dropout": "dropout outside attention",
+    "hidden_dropout_rate": "dropout outside attention",
+    "hidden_dropout_prob": "dropout outside attention",
 }
 
 _DTYPES = ("float32", "float16", "bfloat16")
 _DTYPE_FIELDS = ("params_dtype", "compute_dtype", "layernorm_compute_dtype", "softmax_compute_dtype", "rotary_dtype")
-_INT_FIELDS = ("vocab_size", "hidden_size", "num_layers", "num_attention_heads", "num_query_groups", "kv_channels",
-               "ffn_hidden_size", "seq_length", "max_position_embeddings")
-_BOOL_FIELDS = ("add_qkv_bias", "add_output_bias", "add_mlp_bias", "qk_layernorm", "tie_word_embeddings",
-                "use_flash_attention", "fused_norm", "apply_rope_fusion", "bias_swiglu_fusion", "recompute")
+_INT_FIELDS = (
+    "vocab_size",
+    "hidden_size",
+    "num_layers",
+    "num_attention_heads",
+    "num_query_groups",
+    "kv_channels",
+    "ffn_hidden_size",
+    "seq_length",
+    "max_position_embeddings",
+)
+_BOOL_FIELDS = (
+    "add_qkv_bias",
+    "add_output_bias",
+    "add_mlp_bias",
+    "qk_layernorm",
+    "tie_word_embeddings",
+    "use_flash_attention",
+    "fused_norm",
+    "apply_rope_fusion",
+    "bias_swiglu_fusion",
+    "recompute",
+)
 # position_embedding_type, or extend_method of the legacy schema -> (rope or none, kind of scaling)
-_POSITIONS = {"rope": ("rope", None), "rotary": ("rope", None), "none": ("none", None), "pi": ("rope", "linear"),
-              "linear": ("rope", "linear"), "ntk": ("rope", "ntk"), "llama3": ("rope", "llama3"),
-              "yarn": ("rope", "yarn")}
+_POSITIONS = {
+    "rope": ("rope", None),
+    "rotary": ("rope", None),
+    "none": ("none", None),
+    "pi": ("rope", "linear"),
+    "linear": ("rope", "linear"),
+    "ntk": ("rope", "ntk"),
+    "llama3": ("rope", "llama3"),
+    "yarn": ("rope", "yarn"),
+}
 
 
 def _fail(key, rule, value):
@@ -143,12 +179,18 @@ class DecoderConfig:
                 _fail(name, "an int of at least 1", value)
         self.num_query_groups = self.num_query_groups or self.num_attention_heads
         if self.num_attention_heads % self.num_query_groups:
-            _fail("num_query_groups", f"a divisor of 'num_attention_heads' ({self.num_attention_heads})",
-                  self.num_query_groups)
+            _fail(
+                "num_query_groups",
+                f"a divisor of 'num_attention_heads' ({self.num_attention_heads})",
+                self.num_query_groups,
+            )
         if self.kv_channels is None:
             if self.hidden_size % self.num_attention_heads:
-                _fail("hidden_size", f"a multiple of 'num_attention_heads' ({self.num_attention_heads}) when "
-                                     "'kv_channels' is not given", self.hidden_size)
+                _fail(
+                    "hidden_size",
+                    f"a multiple of 'num_attention_heads' ({self.num_attention_heads}) when 'kv_channels' is not given",
+                    self.hidden_size,
+                )
             self.kv_channels = self.hidden_size // self.num_attention_heads
         if self.ffn_hidden_size is None:
             self.ffn_hidden_size = -(-(8 * self.hidden_size // 3) // 256) * 256
@@ -159,8 +201,13 @@ class DecoderConfig:
             self.qk_layernorm = self.model_type == "qwen3"
         if str(self.hidden_act).lower() not in ("silu", "swiglu", "swish"):
             _fail("hidden_act", "silu (or swiglu)", self.hidden_act)
-        for name in ("layernorm_epsilon", "attention_dropout", "initializer_range", "rotary_base",
-                     "rotary_scaling_factor"):
+        for name in (
+            "layernorm_epsilon",
+            "attention_dropout",
+            "initializer_range",
+            "rotary_base",
+            "rotary_scaling_factor",
+        ):
             value = getattr(self, name)
             try:
                 setattr(self, name, float(value))
@@ -183,8 +230,11 @@ class DecoderConfig:
             _fail("position_embedding_type", "one of " + ", ".join(sorted(_POSITIONS)), self.position_embedding_type)
         self.position_embedding_type, scaling = _POSITIONS[kind]
         if self.rope_scaling is None and scaling is not None:
-            self.rope_scaling = {"rope_type": scaling, "factor": self.rotary_scaling_factor,
-                                 "original_max_position_embeddings": self.max_position_embeddings}
+            self.rope_scaling = {
+                "rope_type": scaling,
+                "factor": self.rotary_scaling_factor,
+                "original_max_position_embeddings": self.max_position_embeddings,
+            }
         elif self.rope_scaling is None and self.rotary_scaling_factor != 1.0:
             self.rope_scaling = {"rope_type": "linear", "factor": self.rotary_scaling_factor}
         elif self.rope_scaling is not None:
@@ -238,8 +288,10 @@ class DecoderConfig:
         for name in ("vocab_size", "hidden_size", "num_layers", "num_attention_heads"):
             if name not in fields:
                 spellings = [name] + sorted(alias for alias, field in ALIASES.items() if field == name)
-                raise ValueError(f"For 'DecoderConfig', '{name}' must be given (spelled {' or '.join(spellings)}), but the "
-                                 f"model section has only {sorted(fields)}.")
+                raise ValueError(
+                    f"For 'DecoderConfig', '{name}' must be given (spelled {' or '.join(spellings)}), but the "
+                    f"model section has only {sorted(fields)}."
+                )
         return cls(**fields)
 
     @classmethod
@@ -248,8 +300,10 @@ class DecoderConfig:
         with open(path, encoding="utf-8") as file:
             values = yaml.safe_load(file)
         if not isinstance(values, dict):
-            raise ValueError(f"For 'DecoderConfig.from_yaml', the file must hold a mapping, but '{path}' holds "
-                             f"{type(values).__name__}.")
+            raise ValueError(
+                f"For 'DecoderConfig.from_yaml', the file must hold a mapping, but '{path}' holds "
+                f"{type(values).__name__}."
+            )
         return cls.from_dict(values, **overrides)
 
     def to_dict(self):
@@ -281,8 +335,10 @@ def _take(fields, key, value):
     if key in UNSUPPORTED:
         experts = key.endswith("experts") or key == "expert_num"
         if value and str(value).lower() != "none" and not (experts and value == 1):
-            raise ValueError(f"For 'DecoderConfig', '{key}' must be off: a dense decoder has no {UNSUPPORTED[key]}, but got "
-                             f"{value!r}.")
+            raise ValueError(
+                f"For 'DecoderConfig', '{key}' must be off: a dense decoder has no {UNSUPPORTED[key]}, but got "
+                f"{value!r}."
+            )
         return
     if key in ("normalization", "norm_type"):
         if str(value).lower() not in ("rmsnorm", "rms_norm", "fusedrmsnorm"):
@@ -307,13 +363,17 @@ def _take(fields, key, value):
     if name is None:
         if key in IGNORED:
             return
-        raise ValueError(f"For 'DecoderConfig', the key '{key}' is unknown (value {value!r}); "
-                         f"models/config.py lists the accepted spellings and the ignored keys.")
+        raise ValueError(
+            f"For 'DecoderConfig', the key '{key}' is unknown (value {value!r}); "
+            f"models/config.py lists the accepted spellings and the ignored keys."
+        )
     if value is None:
         return
     if name in fields and fields[name][1] != value:
-        raise ValueError(f"For 'DecoderConfig', '{fields[name][0]}' and '{key}' are the same setting and must agree, but got "
-                         f"{fields[name][1]!r} and {value!r}.")
+        raise ValueError(
+            f"For 'DecoderConfig', '{fields[name][0]}' and '{key}' are the same setting and must agree, but got "
+            f"{fields[name][1]!r} and {value!r}."
+        )
     fields[name] = (key, value)
 
 

@@ -32,13 +32,28 @@ class DecoderLayer(nn.Cell):
         norm = {"eps": config.layernorm_epsilon, "params_dtype": dtype, "compute_dtype": parts.norm_dtype}
         self.input_layernorm = parts.RMSNorm(config.hidden_size, **norm)
         self.self_attn = fused_cells.SelfAttention(
-            config.hidden_size, config.num_attention_heads, config.num_query_groups, config.kv_channels, rotary=rotary,
-            qk_norm=config.qk_layernorm, norm_eps=config.layernorm_epsilon, qkv_bias=config.add_qkv_bias,
-            out_bias=config.add_output_bias, dropout=config.attention_dropout, params_dtype=dtype, weight_init=init,
-            parts=parts)
+            config.hidden_size,
+            config.num_attention_heads,
+            config.num_query_groups,
+            config.kv_channels,
+            rotary=rotary,
+            qk_norm=config.qk_layernorm,
+            norm_eps=config.layernorm_epsilon,
+            qkv_bias=config.add_qkv_bias,
+            out_bias=config.add_output_bias,
+            dropout=config.attention_dropout,
+            params_dtype=dtype,
+            weight_init=init,
+            parts=parts,
+        )
         self.post_attention_layernorm = parts.RMSNorm(config.hidden_size, **norm)
-        self.mlp = parts.SwiGLU(config.hidden_size, config.ffn_hidden_size, has_bias=config.add_mlp_bias,
-                                params_dtype=dtype, weight_init=init)
+        self.mlp = parts.SwiGLU(
+            config.hidden_size,
+            config.ffn_hidden_size,
+            has_bias=config.add_mlp_bias,
+            params_dtype=dtype,
+            weight_init=init,
+        )
 
     def construct(self, x, attn_mask=None, positions=None, seed_offset=None):
         x = x + self.self_attn(self.input_layernorm(x), attn_mask, positions, seed_offset)
@@ -53,8 +68,13 @@ class Decoder(nn.Cell):
         dtype, init = _dtype(config.params_dtype), Normal(config.initializer_range)
         rotary = None
         if config.position_embedding_type == "rope":
-            rotary = parts.RotaryEmbedding(config.kv_channels, config.max_position_embeddings, config.rotary_base,
-                                           scaling=config.rope_scaling, compute_dtype=parts.rotary_dtype)
+            rotary = parts.RotaryEmbedding(
+                config.kv_channels,
+                config.max_position_embeddings,
+                config.rotary_base,
+                scaling=config.rope_scaling,
+                compute_dtype=parts.rotary_dtype,
+            )
         self.embed_tokens = Embedding(config.vocab_size, config.hidden_size, dtype, init)
         self.layers = nn.CellList([DecoderLayer(config, parts, rotary, init) for _ in range(config.num_layers)])
         self.norm = parts.RMSNorm(config.hidden_size, config.layernorm_epsilon, dtype, parts.norm_dtype)
@@ -71,7 +91,9 @@ class Decoder(nn.Cell):
         if self.dropout_state is not None and self.training:
             seed_offset = self.dropout_state()  # here, outside the layers: a recomputed layer sees the same pair again
         for index, layer in enumerate(self.layers):
-            x = layer(x, attn_mask, positions, None if seed_offset is None else seed_offset + ms.Tensor([0, index], ms.int64))
+            x = layer(
+                x, attn_mask, positions, None if seed_offset is None else seed_offset + ms.Tensor([0, index], ms.int64)
+            )
         return self.norm(x)
 
 
@@ -89,7 +111,7 @@ class DecoderForCausalLM(nn.Cell):
     Inputs:
         - **input_ids** (Tensor) - int32 or int64, [B, S].
         - **labels** (Tensor, optional) - int32, [B, S]: the token after each position. Default ``None``.
-        - **attn_mask** (Tensor, optional) - bool or uint8, 1 = drop, beside the causal rule; [B, 1, 1, S] hides padding.
+        - **attn_mask** (Tensor, optional) - bool or uint8, 1 = drop, beside the causal rule; [B, 1, 1, S] for padding.
           Default ``None``.
         - **positions** (Tensor, optional) - int32 or int64, [S] or [B, S]. Default ``None``: 0, 1, 2, ...
 
@@ -110,16 +132,25 @@ class DecoderForCausalLM(nn.Cell):
     def __init__(self, config, fused=True):
         super().__init__()
         if not isinstance(config, DecoderConfig):
-            raise TypeError(f"For 'DecoderForCausalLM', 'config' must be a DecoderConfig, but got {type(config).__name__}.")
+            raise TypeError(
+                f"For 'DecoderForCausalLM', 'config' must be a DecoderConfig, but got {type(config).__name__}."
+            )
         if config.compute_dtype == "bfloat16" and ms.get_context("device_target") == "CPU":
-            raise ValueError("For 'DecoderForCausalLM', 'compute_dtype' must be float32 or float16 on CPU, where MindSpore "
-                             "has no bfloat16 matrix product, but got bfloat16.")
+            raise ValueError(
+                "For 'DecoderForCausalLM', 'compute_dtype' must be float32 or float16 on CPU, where MindSpore "
+                "has no bfloat16 matrix product, but got bfloat16."
+            )
         self.config = config
         self.model = Decoder(config, _parts(config, fused))
         self.lm_head = None
         if not config.tie_word_embeddings:
-            self.lm_head = nn.Dense(config.hidden_size, config.vocab_size, has_bias=False,
-                                    weight_init=Normal(config.initializer_range), dtype=_dtype(config.params_dtype))
+            self.lm_head = nn.Dense(
+                config.hidden_size,
+                config.vocab_size,
+                has_bias=False,
+                weight_init=Normal(config.initializer_range),
+                dtype=_dtype(config.params_dtype),
+            )
         self.matmul = ops.MatMul(transpose_b=True)
         self.cross_entropy = ops.SparseSoftmaxCrossEntropyWithLogits()
         if config.compute_dtype != config.params_dtype:
@@ -151,8 +182,12 @@ def build_model(config, fused=True):
 
 def _parts(config, fused):
     """The Cells a model is built from, each fused or composed, and the dtypes some of them compute in."""
-    switches = {"FlashAttention": config.use_flash_attention, "RMSNorm": config.fused_norm,
-                "RotaryEmbedding": config.apply_rope_fusion, "SwiGLU": config.bias_swiglu_fusion}
+    switches = {
+        "FlashAttention": config.use_flash_attention,
+        "RMSNorm": config.fused_norm,
+        "RotaryEmbedding": config.apply_rope_fusion,
+        "SwiGLU": config.bias_swiglu_fusion,
+    }
     parts = types.SimpleNamespace()
     for name, switch in switches.items():
         setattr(parts, name, getattr(fused_cells if fused and switch else composed_cells, name))

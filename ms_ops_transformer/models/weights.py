@@ -16,7 +16,11 @@ def write_safetensors(tensors, path, metadata=None):
     header, offset = {"__metadata__": {"format": "pt", **(metadata or {})}}, 0
     for name, tensor in tensors.items():
         size = tensor.nbytes
-        header[name] = {"dtype": _DTYPES[tensor.dtype], "shape": list(tensor.shape), "data_offsets": [offset, offset + size]}
+        header[name] = {
+            "dtype": _DTYPES[tensor.dtype],
+            "shape": list(tensor.shape),
+            "data_offsets": [offset, offset + size],
+        }
         offset += size
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
@@ -42,8 +46,9 @@ def read_safetensors(path):
     else:
         files = [path]
     if not files or not all(os.path.isfile(name) for name in files):
-        raise FileNotFoundError(f"For 'read_safetensors', 'path' must be a .safetensors file or a directory with some, but "
-                                f"got '{path}'.")
+        raise FileNotFoundError(
+            f"For 'read_safetensors', 'path' must be a .safetensors file or a directory with some, but got '{path}'."
+        )
     tensors = {}
     for name in files:
         for key, value in ms.load_checkpoint(name, format="safetensors").items():
@@ -53,7 +58,9 @@ def read_safetensors(path):
 
 def save_weights(model, path):
     """Writes a model's weights as one safetensors file; dropout counters are not weights and stay out."""
-    write_safetensors({p.name: p.value() for p in model.get_parameters() if not p.name.endswith("dropout_state.state")}, path)
+    write_safetensors(
+        {p.name: p.value() for p in model.get_parameters() if not p.name.endswith("dropout_state.state")}, path
+    )
 
 
 def load_weights(model, path):
@@ -68,11 +75,15 @@ def load_weights(model, path):
         tensors.pop("lm_head.weight", None)
     missing, extra = sorted(parameters.keys() - tensors.keys()), sorted(tensors.keys() - parameters.keys())
     if missing or extra:
-        raise ValueError(f"For 'load_weights', the names in the file must be those of the model, but got {len(missing)} missing "
-                         f"{missing[:3]} and {len(extra)} unexpected {extra[:3]} in '{path}'.")
+        raise ValueError(
+            f"For 'load_weights', the names in the file must be those of the model, but got {len(missing)} missing "
+            f"{missing[:3]} and {len(extra)} unexpected {extra[:3]} in '{path}'."
+        )
     for name, parameter in parameters.items():
         if tuple(tensors[name].shape) != tuple(parameter.shape):
-            raise ValueError(f"For 'load_weights', '{name}' must have the shape {tuple(parameter.shape)}, but got "
-                             f"{tuple(tensors[name].shape)}.")
+            raise ValueError(
+                f"For 'load_weights', '{name}' must have the shape {tuple(parameter.shape)}, but got "
+                f"{tuple(tensors[name].shape)}."
+            )
     for name, parameter in parameters.items():
         parameter.set_data(tensors[name].astype(parameter.dtype))

@@ -32,8 +32,10 @@ class _DropoutCore(nn.Cell):
         if seed_offset is not None:
             return seed_offset, self.keep_prob
         if self._has_config_recompute:
-            raise ValueError("For an attention Cell with dropout inside a recomputed Cell, 'seed_offset' must be given (the result "
-                             "of a DropoutState outside of it), but got None.")
+            raise ValueError(
+                "For an attention Cell with dropout inside a recomputed Cell, 'seed_offset' must be given (the result "
+                "of a DropoutState outside of it), but got None."
+            )
         return self.dropout_state(), self.keep_prob
 
 
@@ -59,8 +61,8 @@ class FlashAttention(_DropoutCore):
         - **k** (Tensor), **v** (Tensor) - [B, Skv, Nkv*D] or by layout.
         - **attn_mask** (Tensor, optional) - bool or uint8, 1 = drop; [Sq, Skv], [B, 1, Sq, Skv], [B, N, Sq, Skv] or
           [B, 1, 1, Skv]. Default ``None``.
-        - **seed_offset** (Tensor, optional) - int64 [2], (seed, offset) of the dropout. Default ``None``: the Cell's own, which
-          moves on with every call; inside a recomputed Cell it must be given.
+        - **seed_offset** (Tensor, optional) - int64 [2], (seed, offset) of the dropout. Default ``None``: the Cell's own,
+          which moves on with every call; inside a recomputed Cell it must be given.
 
     Outputs:
         Tensor of the shape and dtype of `q`.
@@ -79,8 +81,9 @@ class FlashAttention(_DropoutCore):
         (2, 16, 256)
     """
 
-    def __init__(self, head_dim, num_heads, causal=False, num_kv_heads=None, dropout=0.0, layout="BSH", scale=None,
-                 seed=0):
+    def __init__(
+        self, head_dim, num_heads, causal=False, num_kv_heads=None, dropout=0.0, layout="BSH", scale=None, seed=0
+    ):
         super().__init__(1.0 - dropout_rate("FlashAttention", "dropout", dropout), seed)
         self.head_dim = positive_int("FlashAttention", "head_dim", head_dim)
         self.num_heads = positive_int("FlashAttention", "num_heads", num_heads)
@@ -96,22 +99,38 @@ class FlashAttention(_DropoutCore):
 
     def attend(self, q, k, v, attn_mask, keep_prob, seed_offset):
         """The operator itself."""
-        return flash_attention(q, k, v, self.num_heads, layout=self.layout, causal=self.causal, attn_mask=attn_mask,
-                               scale=self.scale, keep_prob=keep_prob, seed_offset=seed_offset)
+        return flash_attention(
+            q,
+            k,
+            v,
+            self.num_heads,
+            layout=self.layout,
+            causal=self.causal,
+            attn_mask=attn_mask,
+            scale=self.scale,
+            keep_prob=keep_prob,
+            seed_offset=seed_offset,
+        )
 
     def _check_heads(self, k):
         """The keys have as many heads as the constructor was told (the operator would deduce another number)."""
         if self.layout in ("BSH", "SBH"):
             if k.ndim == 3 and k.shape[2] != self.num_kv_heads * self.head_dim:
-                raise ValueError(f"For 'FlashAttention', the last dim of 'k' must be num_kv_heads * head_dim "
-                                 f"({self.num_kv_heads} * {self.head_dim}), but got {k.shape[2]}.")
+                raise ValueError(
+                    f"For 'FlashAttention', the last dim of 'k' must be num_kv_heads * head_dim "
+                    f"({self.num_kv_heads} * {self.head_dim}), but got {k.shape[2]}."
+                )
         elif k.ndim == 4 and k.shape[_HEAD_AXIS[self.layout]] != self.num_kv_heads:
-            raise ValueError(f"For 'FlashAttention', the heads of 'k' must be num_kv_heads ({self.num_kv_heads}), "
-                             f"but got {k.shape[_HEAD_AXIS[self.layout]]}.")
+            raise ValueError(
+                f"For 'FlashAttention', the heads of 'k' must be num_kv_heads ({self.num_kv_heads}), "
+                f"but got {k.shape[_HEAD_AXIS[self.layout]]}."
+            )
 
     def extend_repr(self):
-        return (f"head_dim={self.head_dim}, num_heads={self.num_heads}, num_kv_heads={self.num_kv_heads}, "
-                f"causal={self.causal}, keep_prob={self.keep_prob}, layout={self.layout}")
+        return (
+            f"head_dim={self.head_dim}, num_heads={self.num_heads}, num_kv_heads={self.num_kv_heads}, "
+            f"causal={self.causal}, keep_prob={self.keep_prob}, layout={self.layout}"
+        )
 
 
 class FlashAttentionScore(_DropoutCore):
@@ -137,7 +156,7 @@ class FlashAttentionScore(_DropoutCore):
         - **scale** (float, optional) - overrides the constructor's. Default ``None``.
         - **real_shift** (Tensor, optional), **drop_mask** (Tensor, optional), **prefix**, **actual_seq_qlen**,
           **actual_seq_kvlen** - as for ``ops.flash_attention_score``. Default ``None``.
-        - **seed_offset** (Tensor, optional) - int64 [2], (seed, offset) of the dropout. Default ``None``: the Cell's own.
+        - **seed_offset** (Tensor, optional) - int64 [2] of the dropout. Default ``None``: the Cell's own.
 
     Outputs:
         Tensor of the shape of `query` (last head dim as `value`).
@@ -155,8 +174,19 @@ class FlashAttentionScore(_DropoutCore):
 
     _pse = {}
 
-    def __init__(self, head_num=None, input_layout="BNSD", keep_prob=1.0, mask_type="drop", scale=None,
-                 pre_tokens=2147483647, next_tokens=2147483647, sparse_mode=0, inner_precise=0, seed=0):
+    def __init__(
+        self,
+        head_num=None,
+        input_layout="BNSD",
+        keep_prob=1.0,
+        mask_type="drop",
+        scale=None,
+        pre_tokens=2147483647,
+        next_tokens=2147483647,
+        sparse_mode=0,
+        inner_precise=0,
+        seed=0,
+    ):
         name = type(self).__name__
         super().__init__(keep_probability(name, "keep_prob", keep_prob), seed)
         self.input_layout = one_of(name, "input_layout", input_layout, _SCORE_LAYOUTS)
@@ -169,8 +199,20 @@ class FlashAttentionScore(_DropoutCore):
         self.sparse_mode, self.inner_precise = sparse_mode, inner_precise
         self.pse_type, self.q_start_idx, self.kv_start_idx = 1, 0, 0
 
-    def construct(self, query, key, value, attn_mask=None, scale=None, real_shift=None, drop_mask=None, prefix=None,
-                  actual_seq_qlen=None, actual_seq_kvlen=None, seed_offset=None):
+    def construct(
+        self,
+        query,
+        key,
+        value,
+        attn_mask=None,
+        scale=None,
+        real_shift=None,
+        drop_mask=None,
+        prefix=None,
+        actual_seq_qlen=None,
+        actual_seq_kvlen=None,
+        seed_offset=None,
+    ):
         heads = self.head_num
         if heads is None:
             heads = query.shape[_HEAD_AXIS[self.input_layout]]
@@ -182,8 +224,9 @@ class FlashAttentionScore(_DropoutCore):
         if attn_mask is not None:
             if attn_mask.dtype in (ms.float32, ms.float16, ms.bfloat16):
                 if real_shift is not None:
-                    raise ValueError("For 'FlashAttentionScore', a float 'attn_mask' must come without 'real_shift', but "
-                                     "got both.")
+                    raise ValueError(
+                        "For 'FlashAttentionScore', a float 'attn_mask' must come without 'real_shift', but got both."
+                    )
                 real_shift, attn_mask, pse_type = self._bias(attn_mask, query.dtype), None, 0
             elif self.keep_mask:
                 attn_mask = attn_mask == 0 if attn_mask.dtype == ms.uint8 else ops.logical_not(attn_mask)
@@ -192,11 +235,28 @@ class FlashAttentionScore(_DropoutCore):
         else:
             seed_offset, keep_prob = self.current_seed(seed_offset)
         return flash_attention_score(
-            query, key, value, heads, real_shift=real_shift, drop_mask=drop_mask, attn_mask=attn_mask, prefix=prefix,
-            actual_seq_qlen=actual_seq_qlen, actual_seq_kvlen=actual_seq_kvlen, keep_prob=keep_prob, scalar_value=scale,
-            pre_tokens=self.pre_tokens, next_tokens=self.next_tokens, inner_precise=self.inner_precise,
-            input_layout=self.input_layout, sparse_mode=self.sparse_mode, pse_type=pse_type,
-            q_start_idx=self.q_start_idx, kv_start_idx=self.kv_start_idx, seed_offset=seed_offset)
+            query,
+            key,
+            value,
+            heads,
+            real_shift=real_shift,
+            drop_mask=drop_mask,
+            attn_mask=attn_mask,
+            prefix=prefix,
+            actual_seq_qlen=actual_seq_qlen,
+            actual_seq_kvlen=actual_seq_kvlen,
+            keep_prob=keep_prob,
+            scalar_value=scale,
+            pre_tokens=self.pre_tokens,
+            next_tokens=self.next_tokens,
+            inner_precise=self.inner_precise,
+            input_layout=self.input_layout,
+            sparse_mode=self.sparse_mode,
+            pse_type=pse_type,
+            q_start_idx=self.q_start_idx,
+            kv_start_idx=self.kv_start_idx,
+            seed_offset=seed_offset,
+        )
 
     def _bias(self, mask, dtype):
         """An additive mask of any rank up to 4 as the operator's real_shift."""
@@ -243,8 +303,8 @@ class SelfAttention(nn.Cell):
         num_kv_heads (int, optional): key and value heads. Default ``None``: N.
         head_dim (int, optional): Default ``None``: H / N.
         causal (bool): Default ``True``.
-        rotary (Union[RotaryEmbedding, None, str]): ``'default'`` makes one with base 10000; ``None`` leaves positions out;
-            layers of a model may share one (layout BSND). Default ``'default'``.
+        rotary (Union[RotaryEmbedding, None, str]): ``'default'`` makes one with base 10000; ``None`` leaves positions
+            out; layers of a model may share one (layout BSND). Default ``'default'``.
         qk_norm (bool): RMSNorm over D of q and of k before the rotation (Qwen3). Default ``False``.
         norm_eps (float): of these norms. Default ``1e-6``.
         qkv_bias (bool), out_bias (bool): Default ``False``.
@@ -274,17 +334,33 @@ class SelfAttention(nn.Cell):
         (2, 16, 64)
     """
 
-    def __init__(self, hidden_size, num_heads, num_kv_heads=None, head_dim=None, causal=True, rotary="default",
-                 qk_norm=False, norm_eps=1e-6, qkv_bias=False, out_bias=False, dropout=0.0, params_dtype=ms.float32,
-                 weight_init=None, parts=None):
+    def __init__(
+        self,
+        hidden_size,
+        num_heads,
+        num_kv_heads=None,
+        head_dim=None,
+        causal=True,
+        rotary="default",
+        qk_norm=False,
+        norm_eps=1e-6,
+        qkv_bias=False,
+        out_bias=False,
+        dropout=0.0,
+        params_dtype=ms.float32,
+        weight_init=None,
+        parts=None,
+    ):
         super().__init__()
         positive_int("SelfAttention", "hidden_size", hidden_size)
         self.num_heads = positive_int("SelfAttention", "num_heads", num_heads)
         self.num_kv_heads = kv_heads("SelfAttention", num_heads, num_kv_heads)
         if head_dim is None:
             if hidden_size % num_heads:
-                raise ValueError(f"For 'SelfAttention', 'hidden_size' must be a multiple of 'num_heads' ({num_heads}) when "
-                                 f"'head_dim' is None, but got {hidden_size}.")
+                raise ValueError(
+                    f"For 'SelfAttention', 'hidden_size' must be a multiple of 'num_heads' ({num_heads}) when "
+                    f"'head_dim' is None, but got {hidden_size}."
+                )
             head_dim = hidden_size // num_heads
         self.head_dim = positive_int("SelfAttention", "head_dim", head_dim)
         if isinstance(rotary, str):

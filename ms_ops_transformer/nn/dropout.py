@@ -10,9 +10,9 @@ from ._check import positive_int
 class DropoutState(nn.Cell):
     """A (seed, offset) pair that moves on with every call.
 
-    An operator that drops elements derives them from (seed, offset) alone, so one pair given to the forward, the gradient
-    and a recomputation drops the same elements. Reading the pair and moving it on is a side effect, which a recomputation
-    would repeat: call this Cell outside any recomputed Cell, and hand its result in as an argument.
+    An operator that drops elements derives them from (seed, offset) alone, so one pair given to the forward, the
+    gradient and a recomputation drops the same elements. Reading the pair and moving it on is a side effect, which a
+    recomputation would repeat: call this Cell outside any recomputed Cell, and hand its result in as an argument.
 
     Args:
         seed (int): Default ``0``.

@@ -57,8 +57,8 @@ _NEEDS_LENGTH = ("llama3", "yarn")
 def rotary_tables(head_dim, max_positions, base=10000.0, mode="half", scaling=None):
     """cos and sin tables, float32 arrays [max_positions, head_dim].
 
-    `scaling` is None or a dict: ``type`` (or ``rope_type``) one of none, default, linear, ntk, llama3, yarn; ``factor``;
-    and the further keys of Hugging Face's ``rope_scaling``.
+    `scaling` is None or a dict: ``type`` (or ``rope_type``) one of none, default, linear, ntk, llama3, yarn;
+    ``factor``; and the further keys of Hugging Face's ``rope_scaling``.
     """
     freqs = base ** -(np.arange(0, head_dim, 2, dtype=np.float64) / head_dim)
     amplitude = 1.0
@@ -69,8 +69,10 @@ def rotary_tables(head_dim, max_positions, base=10000.0, mode="half", scaling=No
         needed = ("factor",) + (("original_max_position_embeddings",) if kind in _NEEDS_LENGTH else ())
         for key in needed:
             if key not in scaling:
-                raise ValueError(f"For 'RotaryEmbedding', 'scaling' of type '{kind}' must have the key '{key}', "
-                                 f"but got {sorted(scaling)}.")
+                raise ValueError(
+                    f"For 'RotaryEmbedding', 'scaling' of type '{kind}' must have the key '{key}', "
+                    f"but got {sorted(scaling)}."
+                )
             positive_float("RotaryEmbedding", f"scaling['{key}']", scaling[key])
         freqs, amplitude = _SCALINGS[kind](freqs, base, scaling)
     angles = np.outer(np.arange(max_positions, dtype=np.float64), freqs)
@@ -118,8 +120,9 @@ class RotaryEmbedding(nn.Cell):
         (2, 16, 4, 64)
     """
 
-    def __init__(self, head_dim, max_positions=2048, base=10000.0, mode="half", scaling=None, layout="BSND",
-                 compute_dtype=None):
+    def __init__(
+        self, head_dim, max_positions=2048, base=10000.0, mode="half", scaling=None, layout="BSND", compute_dtype=None
+    ):
         super().__init__()
         positive_int("RotaryEmbedding", "head_dim", head_dim)
         if head_dim % 2:
@@ -129,7 +132,9 @@ class RotaryEmbedding(nn.Cell):
         self.layout = one_of("RotaryEmbedding", "layout", layout, tuple(_POSITION_AXIS))
         self.position_axis = _POSITION_AXIS[layout]
         self.compute_dtype = compute_dtype
-        cos, sin = rotary_tables(head_dim, max_positions, positive_float("RotaryEmbedding", "base", base), mode, scaling)
+        cos, sin = rotary_tables(
+            head_dim, max_positions, positive_float("RotaryEmbedding", "base", base), mode, scaling
+        )
         self.cos, self.sin = Tensor(cos), Tensor(sin)
 
     def construct(self, x, positions=None):
@@ -149,8 +154,10 @@ class RotaryEmbedding(nn.Cell):
         if positions is None:
             length = x.shape[self.position_axis]
             if length > self.max_positions:
-                raise ValueError(f"For 'RotaryEmbedding', the sequence must be at most 'max_positions' "
-                                 f"({self.max_positions}), but got {length}.")
+                raise ValueError(
+                    f"For 'RotaryEmbedding', the sequence must be at most 'max_positions' "
+                    f"({self.max_positions}), but got {length}."
+                )
             rows = table if length == self.max_positions else table[:length]
         else:
             rows = table[positions]

@@ -18,8 +18,8 @@ class SwiGLU(nn.Cell):
     reads; the parameters stay apart (`gate_proj`, `up_proj`, `down_proj`), as checkpoints have them.
 
     Args:
-        hidden_size (int, optional): size H of `x`. ``None`` together with `ffn_hidden_size` ``None`` gives the activation
-            alone, which halves the last axis. Default ``None``.
+        hidden_size (int, optional): size H of `x`. ``None`` together with `ffn_hidden_size` ``None`` gives the
+            activation alone, which halves the last axis. Default ``None``.
         ffn_hidden_size (int, optional): inner size F. Default ``None``.
         has_bias (bool): biases on the three projections. Default ``False``.
         params_dtype (mindspore.dtype): Default ``float32``.
@@ -43,8 +43,9 @@ class SwiGLU(nn.Cell):
         (2, 4)
     """
 
-    def __init__(self, hidden_size=None, ffn_hidden_size=None, has_bias=False, params_dtype=ms.float32,
-                 weight_init=None):
+    def __init__(
+        self, hidden_size=None, ffn_hidden_size=None, has_bias=False, params_dtype=ms.float32, weight_init=None
+    ):
         super().__init__()
         self.projected = hidden_size is not None or ffn_hidden_size is not None
         self.has_bias = has_bias

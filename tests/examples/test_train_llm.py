@@ -56,7 +56,10 @@ def test_run_reports_and_saves(whole_run):
     for step in (2, 4):
         assert re.search(rf"step {step}: train loss \d\.\d+, validation loss \d\.\d+, \d+ tokens/s", output)
         assert sorted(p.name for p in (path / f"step-00000{step}").iterdir()) == [
-            "model.safetensors", "optimizer.safetensors", "state.json"]
+            "model.safetensors",
+            "optimizer.safetensors",
+            "state.json",
+        ]
     assert json.loads((path / "step-000004" / "state.json").read_text())["position"] == 8
 
 
@@ -86,8 +89,23 @@ def test_pynative(folder):
 
 
 def test_interrupt_leaves_whole_checkpoints(folder):
-    command = [sys.executable, str(SCRIPT), "--config", "run.yaml", "--text", "text", "--steps", "1000000", "--no-compare",
-               "--eval-every", "1000000", "--save-every", "1000000", "--output", "stopped"]
+    command = [
+        sys.executable,
+        str(SCRIPT),
+        "--config",
+        "run.yaml",
+        "--text",
+        "text",
+        "--steps",
+        "1000000",
+        "--no-compare",
+        "--eval-every",
+        "1000000",
+        "--save-every",
+        "1000000",
+        "--output",
+        "stopped",
+    ]
     with open(folder / "log", "w") as log:
         process = subprocess.Popen(command, cwd=folder, stdout=log, stderr=log)
     end = time.time() + 200

@@ -49,8 +49,12 @@ def _attention(q, k, v, causal=False, mask=None, bias=None, scale=None):
 def _to_layout(x, layout):
     """[B, N, S, D] as the layout."""
     b, n, s, d = x.shape
-    return {"BNSD": lambda: x, "BSND": lambda: x.transpose(0, 2, 1, 3), "SBH": lambda: x.transpose(2, 0, 1, 3).reshape(s, b, -1),
-            "BSH": lambda: x.transpose(0, 2, 1, 3).reshape(b, s, -1)}[layout]().copy()
+    return {
+        "BNSD": lambda: x,
+        "BSND": lambda: x.transpose(0, 2, 1, 3),
+        "SBH": lambda: x.transpose(2, 0, 1, 3).reshape(s, b, -1),
+        "BSH": lambda: x.transpose(0, 2, 1, 3).reshape(b, s, -1),
+    }[layout]().copy()
 
 
 Q, K, V = _x(2, 4, 9, 8), _x(2, 2, 9, 8), _x(2, 2, 9, 8)
@@ -94,8 +98,9 @@ def test_flash_attention_score_causal_and_packed(mode):
     out = nn.FlashAttentionScore(sparse_mode=3)(q, k, v).asnumpy()
     np.testing.assert_allclose(out, _attention(Q, K, V, True), rtol=1e-4, atol=1e-5)
     packed = [np.concatenate(a.transpose(0, 2, 1, 3)) for a in (Q, K, V)]
-    out = nn.FlashAttentionScore(input_layout="TND", sparse_mode=3)(*_t(*packed), actual_seq_qlen=(9, 18),
-                                                                   actual_seq_kvlen=(9, 18)).asnumpy()
+    out = nn.FlashAttentionScore(input_layout="TND", sparse_mode=3)(
+        *_t(*packed), actual_seq_qlen=(9, 18), actual_seq_kvlen=(9, 18)
+    ).asnumpy()
     expected = np.concatenate(_attention(Q, K, V, True).transpose(0, 2, 1, 3))
     np.testing.assert_allclose(out, expected, rtol=1e-4, atol=1e-5)
 
@@ -133,8 +138,11 @@ def test_dropout_gradient_uses_the_mask_of_the_forward(mode):
     q, k, v = _t(*(_to_layout(a, "BSH") for a in (Q, K, V)))
     cell = nn.FlashAttention(8, 4, num_kv_heads=2, dropout=0.5, seed=3)
     cell.set_train()
-    value, gradient = ms.value_and_grad(lambda v: cell(q, k, v).sum(), 0)(v) if mode == "pynative" else \
-        ms.value_and_grad(_Sum(cell, q, k), 0)(v)
+    value, gradient = (
+        ms.value_and_grad(lambda v: cell(q, k, v).sum(), 0)(v)
+        if mode == "pynative"
+        else ms.value_and_grad(_Sum(cell, q, k), 0)(v)
+    )
     assert abs(float((gradient * v).sum().asnumpy()) - float(value.asnumpy())) < 1e-3
 
 
@@ -219,7 +227,9 @@ def test_rms_norm(cells, mode):
 def test_swiglu(cells, mode):
     x = _x(2, 3, 8)
     gate, up = x[..., :4].astype(np.float64), x[..., 4:]
-    np.testing.assert_allclose(cells.SwiGLU()(ms.Tensor(x)).asnumpy(), gate / (1 + np.exp(-gate)) * up, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(
+        cells.SwiGLU()(ms.Tensor(x)).asnumpy(), gate / (1 + np.exp(-gate)) * up, rtol=1e-5, atol=1e-6
+    )
     cell = cells.SwiGLU(8, 12, has_bias=True)
     for p in cell.get_parameters():
         p.set_data(ms.Tensor(_x(*p.shape)))
@@ -254,11 +264,16 @@ def test_rotary(style, cells, mode):
         expected = _rotated(x, np.arange(5), 100.0, style == "interleave").transpose(order)
         np.testing.assert_allclose(cell(given).asnumpy(), expected, rtol=1e-5, atol=1e-5)
         shifted = _rotated(x, np.arange(5) + 6, 100.0, style == "interleave").transpose(order)
-        np.testing.assert_allclose(cell(given, ms.Tensor(np.arange(6, 11, dtype=np.int32))).asnumpy(), shifted, rtol=1e-4,
-                                   atol=1e-5)
+        np.testing.assert_allclose(
+            cell(given, ms.Tensor(np.arange(6, 11, dtype=np.int32))).asnumpy(), shifted, rtol=1e-4, atol=1e-5
+        )
         rows = np.stack((np.arange(5), np.arange(5) + 6)).astype(np.int32)
-        both = np.stack((_rotated(x[0], rows[0], 100.0, style == "interleave"),
-                         _rotated(x[1], rows[1], 100.0, style == "interleave"))).transpose(order)
+        both = np.stack(
+            (
+                _rotated(x[0], rows[0], 100.0, style == "interleave"),
+                _rotated(x[1], rows[1], 100.0, style == "interleave"),
+            )
+        ).transpose(order)
         np.testing.assert_allclose(cell(given, ms.Tensor(rows)).asnumpy(), both, rtol=1e-4, atol=1e-5)
 
 
@@ -268,7 +283,7 @@ def test_rotary_tables_scaling():
     np.testing.assert_allclose(scaled[::2], cos, atol=1e-6)
     ntk, _ = nn.rotary_tables(8, 6, 100.0, scaling={"type": "ntk", "factor": 4.0})
     np.testing.assert_allclose(ntk[:, 0], cos[:, 0], atol=1e-6)  # the fastest pair stays
-    np.testing.assert_allclose(ntk[:, 3], np.cos(np.arange(6) * 100.0 ** -0.75 / 4), atol=1e-6)  # the slowest slows down
+    np.testing.assert_allclose(ntk[:, 3], np.cos(np.arange(6) * 100.0**-0.75 / 4), atol=1e-6)  # the slowest slows down
 
 
 @MODES
@@ -292,21 +307,48 @@ def test_self_attention(mode):
 
 
 BAD = {
-    "head_dim": (lambda: nn.FlashAttention(0, 4), ValueError, "For 'FlashAttention', 'head_dim' must be at least 1, but got 0"),
+    "head_dim": (
+        lambda: nn.FlashAttention(0, 4),
+        ValueError,
+        "For 'FlashAttention', 'head_dim' must be at least 1, but got 0",
+    ),
     "type": (lambda: nn.FlashAttention("8", 4), TypeError, "'head_dim' must be an int, but got '8'"),
-    "groups": (lambda: nn.FlashAttention(8, 4, num_kv_heads=3), ValueError, r"a divisor of 'num_heads' \(4\), but got 3"),
-    "dropout": (lambda: nn.FlashAttention(8, 4, dropout=1.0), ValueError, r"'dropout' must be in \[0, 1\), but got 1.0"),
+    "groups": (
+        lambda: nn.FlashAttention(8, 4, num_kv_heads=3),
+        ValueError,
+        r"a divisor of 'num_heads' \(4\), but got 3",
+    ),
+    "dropout": (
+        lambda: nn.FlashAttention(8, 4, dropout=1.0),
+        ValueError,
+        r"'dropout' must be in \[0, 1\), but got 1.0",
+    ),
     "layout": (lambda: nn.FlashAttention(8, 4, layout="TND"), ValueError, "'layout' must be one of .* but got 'TND'"),
     "keep": (lambda: nn.FlashAttentionScore(keep_prob=0.0), ValueError, "'keep_prob' must be above 0, but got 0.0"),
-    "heads": (lambda: nn.FlashAttentionScore(input_layout="BSH"), ValueError, "'head_num' must be given .* BSH, but got None"),
-    "mask": (lambda: nn.FlashAttentionScore(mask_type="add"), ValueError, "'mask_type' must be one of .* but got 'add'"),
+    "heads": (
+        lambda: nn.FlashAttentionScore(input_layout="BSH"),
+        ValueError,
+        "'head_num' must be given .* BSH, but got None",
+    ),
+    "mask": (
+        lambda: nn.FlashAttentionScore(mask_type="add"),
+        ValueError,
+        "'mask_type' must be one of .* but got 'add'",
+    ),
     "pse": (lambda: nn.FlashAttentionV2(pse_type=4), ValueError, "'pse_type' must be one of 0, 1, 2, 3, but got 4"),
     "hidden": (lambda: nn.SelfAttention(18, 4), ValueError, r"multiple of 'num_heads' \(4\) .* but got 18"),
     "eps": (lambda: nn.RMSNorm(4, -1.0), ValueError, "'eps' must be at least 0, but got -1.0"),
     "odd": (lambda: nn.RotaryEmbedding(7), ValueError, "'head_dim' must be even, but got 7"),
-    "style": (lambda: nn.RotaryEmbedding(8, mode="both"), ValueError, "'mode' must be one of 'half', 'interleave', but got"),
-    "scaling": (lambda: nn.RotaryEmbedding(8, scaling={"type": "yarn", "factor": 2}), ValueError,
-                "must have the key 'original_max_position_embeddings'"),
+    "style": (
+        lambda: nn.RotaryEmbedding(8, mode="both"),
+        ValueError,
+        "'mode' must be one of 'half', 'interleave', but got",
+    ),
+    "scaling": (
+        lambda: nn.RotaryEmbedding(8, scaling={"type": "yarn", "factor": 2}),
+        ValueError,
+        "must have the key 'original_max_position_embeddings'",
+    ),
     "swiglu": (lambda: nn.SwiGLU(8), TypeError, "'ffn_hidden_size' must be an int, but got None"),
     "seed": (lambda: nn.DropoutState(0.5), TypeError, "'seed' must be an int, but got 0.5"),
     "composed": (lambda: composed.FlashAttention(8, 4, dropout=0.5), ValueError, "'dropout' must be 0, but got 0.5"),
