@@ -263,8 +263,8 @@ class DecoderConfig:
 
         Args:
             values (dict): the keys of ``model.model_config`` (or of a Hugging Face config.json), or a whole run file of
-                one of the three schemas: ``model.model_config`` with or without ``use_legacy``, or ``model`` itself beside
-                ``recompute`` and ``parallelism``.
+                one of the three schemas: ``model.model_config`` with or without ``use_legacy``, or ``model`` itself
+                beside ``recompute`` and ``parallelism``.
             overrides: fields, in any spelling, that replace what `values` says.
 
         Raises:

@@ -61,8 +61,8 @@ class FlashAttention(_DropoutCore):
         - **k** (Tensor), **v** (Tensor) - [B, Skv, Nkv*D] or by layout.
         - **attn_mask** (Tensor, optional) - bool or uint8, 1 = drop; [Sq, Skv], [B, 1, Sq, Skv], [B, N, Sq, Skv] or
           [B, 1, 1, Skv]. Default ``None``.
-        - **seed_offset** (Tensor, optional) - int64 [2], (seed, offset) of the dropout. Default ``None``: the Cell's own,
-          which moves on with every call; inside a recomputed Cell it must be given.
+        - **seed_offset** (Tensor, optional) - int64 [2], the (seed, offset) of the dropout. Default ``None``:
+          the Cell's own, which moves on with every call; inside a recomputed Cell it must be given.
 
     Outputs:
         Tensor of the shape and dtype of `q`.
