@@ -134,8 +134,8 @@ def ulp(value, dtype):
     return float(info.eps) * 2.0 ** np.floor(np.log2(max(abs(float(value)), float(info.tiny))))
 
 
-def compare(name, out, ref, naive, dtype, c, exact=False):
-    """Fails with the place and the figures of the worst element."""
+def compare(name, out, ref, naive, dtype, c, exact=False, unit=None):
+    """Fails with the place and the figures of the worst element; `unit`: the dtype whose ulp counts, if not `dtype`."""
     __tracebackhide__ = True
     out, ref = np.asarray(out), np.asarray(ref)
     assert out.shape == ref.shape, f"{name}: shape {out.shape}, expected {ref.shape}"
@@ -164,7 +164,7 @@ def compare(name, out, ref, naive, dtype, c, exact=False):
     both = finite & np.isfinite(naive)
     naive_error = np.abs(naive[both] - ref[both]).max(initial=0.0)
     error = np.where(finite, np.abs(np.where(finite, out, 0) - np.where(finite, ref, 0)), 0)
-    limit = 2 * naive_error + c.ulps * ulp(max(np.abs(ref[finite]).max(), c.at_least), dtype)
+    limit = 2 * naive_error + c.ulps * ulp(max(np.abs(ref[finite]).max(), c.at_least), unit or dtype)
     at = np.unravel_index(error.argmax(), error.shape)
     assert error[at] <= limit, (
         f"{name}: error {error[at]:.3e} > {limit:.3e} at {at}: {out[at]:.8g}, expected {ref[at]:.8g}"
@@ -202,7 +202,7 @@ class Op:
         self.prepare = lru_cache(maxsize=512)(self._prepare)
 
     def _prepare(self, c, dtype):
-        """(inputs, cotangents, [(name, ref, naive, dtype, exact) per output], [... per gradient])"""
+        """(inputs, cotangents, [(name, ref, naive, dtype, unit, exact) per output], [... per gradient])"""
         rng = np.random.default_rng(zlib.crc32(f"{self.fn.__name__} {c.name}".encode()))
         store = NUMPY[dtype]
         ins = {
@@ -214,7 +214,8 @@ class Op:
         with np.errstate(all="ignore"):
             refs, naives = (_tuple(self.forward(c, **x)) for x in (wide, low))
             for name, ref, naive in zip(self.names(c), refs, naives, strict=True):
-                results.append((name, ref, naive, "float32" if name in self.float32 else dtype, name in self.exact))
+                own = "float32" if name in self.float32 else dtype
+                results.append((name, ref, naive, own, own, name in self.exact))
             douts, gradients = {}, []
             grads = [g for g in self.grads(c) if g in ins]
             if grads:
@@ -226,16 +227,17 @@ class Op:
                 pairs = [_tuple(self.gradient(c, *d, **x)) for d, x in ((d64, wide), (dlow, low))]
                 for name, ref, naive in zip(grads, *pairs, strict=True):
                     own = "float32" if ins[name].dtype == np.float32 else dtype
-                    gradients.append(("d" + name, ref, naive, own, False))
+                    # A float32 input's gradient is made of values that were stored in the operator's dtype.
+                    gradients.append(("d" + name, ref, naive, own, dtype, False))
         return ins, douts, results, gradients
 
     def check(self, c, found, expected, where):
         assert len(found) == len(expected), f"{where}: {len(found)} results, expected {len(expected)}"
-        for out, (name, ref, naive, dtype, exact) in zip(found, expected):
+        for out, (name, ref, naive, dtype, unit, exact) in zip(found, expected):
             assert out.dtype == (NUMPY[dtype] if ref.dtype.kind == "f" else ref.dtype), (
                 f"{where} {name}: dtype {out.dtype}"
             )
-            compare(f"{where} {name}", out, ref, naive, dtype, c, exact)
+            compare(f"{where} {name}", out, ref, naive, dtype, c, exact, unit)
 
     def check_mindspore(self, c, dtype, graph):
         """Outputs and gradients of one call in graph mode or PyNative."""

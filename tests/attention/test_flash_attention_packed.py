@@ -9,12 +9,21 @@ from harness import case, suite, to_numpy, to_tensor
 from ms_ops_transformer import ops
 
 CASES = [
-    case("tiny_packed", q_lens=(2, 1), kv_lens=(1, 3), D=2, graph="all"),
+    case("tiny_packed", q_lens=(2, 1), kv_lens=(3, 2), D=2, graph="all"),
     case("zero_length_query", q_lens=(3, 0, 4), kv_lens=(2, 3, 4), D=8, sparse_mode=3, graph="all"),
     case("zero_length_keys", q_lens=(3, 2, 4), kv_lens=(2, 0, 4), D=8, stats=True),
     case("zero_length_ends", q_lens=(0, 5, 0), kv_lens=(0, 6, 0), D=8, stats=True),
     case("gqa", q_lens=(33, 70), kv_lens=(70, 20), N=4, Nkv=2, stats=True),
-    case("short_documents", q_lens=(1,) * 10 + (2,), kv_lens=(1,) * 10 + (2,), N=1, D=8, sparse_mode=3),
+    case(
+        "short_documents",
+        q_lens=(1,) * 10 + (2,),
+        kv_lens=(1,) * 10 + (2,),
+        N=1,
+        D=8,
+        sparse_mode=3,
+        zeros=True,
+        at_least=4.0,
+    ),
     case("many_documents", q_lens=tuple(range(1, 40)), kv_lens=tuple(range(40, 1, -1)), D=8),
     case("two_members", q_lens=(2, 4), kv_lens=(4, 5), sparse_mode=3),
     case("width_104", q_lens=(3, 4), kv_lens=(6, 4), D=104, sparse_mode=3),
