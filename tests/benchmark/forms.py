@@ -24,6 +24,9 @@ class Forms:
     torch: Callable = lambda c: None
     torch_dtypes: tuple = ("float32", "bfloat16")
     composed_dtypes: tuple = ("float32", "float16")  # MindSpore has next to no bfloat16 on the CPU
+    grads: tuple = None  # inputs to differentiate by, if not all that have a gradient
+    op: Callable = lambda module: module.OP  # how the module describes the operator
+    kernel_only: bool = False  # forward is the kernel without MindSpore
 
 
 def form(name, **options):
@@ -136,8 +139,8 @@ def composed_swiglu(c):
     """Split, silu, product."""
     from mindspore import ops
 
-    def swiglu(x):
-        gate, up = ops.split(x, x.shape[-1] // 2, -1)
+    def swiglu(input):
+        gate, up = ops.split(input, input.shape[-1] // 2, -1)
         return gate * ops.sigmoid(gate) * up
 
     return swiglu
@@ -147,8 +150,8 @@ def torch_swiglu(c):
     """Chunk, silu, product."""
     from torch.nn.functional import silu
 
-    def swiglu(x):
-        gate, up = x.chunk(2, -1)
+    def swiglu(input):
+        gate, up = input.chunk(2, -1)
         return silu(gate) * up
 
     return swiglu
@@ -156,8 +159,9 @@ def torch_swiglu(c):
 
 @form("swiglu", composed=composed_swiglu, torch=torch_swiglu, torch_dtypes=("float32", "float16", "bfloat16"))
 def swiglu_work(c):
-    """x in, half of it out; dy and x in, dx out."""
-    return {"unit": "elements", "forward": _size(c, "x") * 3 // 2, "backward": _size(c, "x") * 5 // 2}
+    """The input in, half of it out; the output's gradient and the input in, the input's gradient out."""
+    size = _size(c, "input")
+    return {"unit": "elements", "forward": size * 3 // 2, "backward": size * 5 // 2}
 
 
 def _rotate(c, concat, stack):
@@ -193,11 +197,11 @@ def torch_rope(c):
     composed=composed_rope,
     torch=torch_rope,
     torch_dtypes=("float32", "float16", "bfloat16"),
+    grads=("x",),  # a model's tables are constants
 )
 def rope_work(c):
-    """x in, y out; dy in, dx out (and x in, where cos and sin have gradients)."""
-    more = 1 if c.get("table_grads", True) else 0
-    return {"unit": "elements", "forward": 2 * _size(c, "x"), "backward": (2 + more) * _size(c, "x")}
+    """x in, y out; dy in, dx out."""
+    return {"unit": "elements", "forward": 2 * _size(c, "x"), "backward": 2 * _size(c, "x")}
 
 
 # ---------------------------------------------------------------------------------------------- moe, caches
@@ -225,23 +229,40 @@ def gating_work(c):
     return {"unit": "elements", "forward": _size(c, "x"), "backward": 2 * _size(c, "x")}
 
 
-def composed_scatter(c):
-    """tensor_scatter_update of rows: a functional copy of the cache."""
-    return None
-
-
 def torch_scatter(c):
     """index_copy_ of rows, in place."""
 
-    def scatter(key, key_cache, slot_mapping, value, value_cache):
+    def scatter(key, value, key_cache, value_cache, slot_mapping):
         for rows, cache in ((key, key_cache), (value, value_cache)):
-            cache.view(-1, *rows.shape[1:]).index_copy_(0, slot_mapping, rows)
-        return key_cache
+            cache.view(-1, *rows.shape[1:]).index_copy_(0, slot_mapping.long(), rows)
 
     return scatter
 
 
-@form("scatter_pa_kv_cache", torch=torch_scatter, torch_dtypes=("float32", "float16", "bfloat16"))
+class _Scatter:
+    """The cache update in place, as its test module describes it."""
+
+    def __init__(self, module):
+        self.make = lambda c, rng: module.make(c, rng, np.float64)
+        self.douts = ()
+
+    def grads(self, c):
+        return ()
+
+    def names(self, c):
+        return ()
+
+    def launch(self, c, run, **inputs):
+        return run("scatter_pa_kv_cache", inputs, cache_mode=c.get("mode", "Norm")), ()
+
+
+@form(
+    "scatter_pa_kv_cache",
+    torch=torch_scatter,
+    torch_dtypes=("float32", "float16", "bfloat16"),
+    op=_Scatter,
+    kernel_only=True,
+)
 def scatter_work(c):
     """Keys and values in, and out into the cache."""
     return {"unit": "elements", "forward": 2 * (_size(c, "key") + _size(c, "value")), "backward": 0}

@@ -105,10 +105,10 @@ def _attention():
 
 def _rows_ops():
     for op, case in (
-        ("rms_norm", "llama3_8b"),
-        ("swiglu", "llama3_8b"),
-        ("rotary_position_embedding", "llama3_8b"),
-        ("scatter_pa_kv_cache", "llama3_8b"),
+        ("rms_norm", "llama_7b"),
+        ("swiglu", "llama_7b"),
+        ("rotary_position_embedding", "llama_7b_bnsd"),
+        ("scatter_pa_kv_cache", "scattered"),
     ):
         passes = ("forward",) if op == "scatter_pa_kv_cache" else ("forward", "backward")
         for dtypes, limit in ((("float32",), 0.8), (("float16", "bfloat16"), 0.6)):

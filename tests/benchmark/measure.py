@@ -34,14 +34,15 @@ class Bench:
     """One case in one dtype: inputs, and a function per form and pass that runs it once."""
 
     def __init__(self, name, module, c, dtype, threads):
-        self.name, self.op, self.case, self.dtype, self.threads = name, module.OP, c, dtype, threads
+        self.name, self.case, self.dtype, self.threads = name, c, dtype, threads
         self.forms = FORMS[name]
+        self.op = self.forms.op(module)
         rng = np.random.default_rng(zlib.crc32(f"{name} {c.name}".encode()))
         store = harness.NUMPY[dtype]
         made = {k: v for k, v in self.op.make(c, rng).items() if v is not None}
         self.inputs = {k: v.astype(store) if v.dtype == np.float64 else v for k, v in made.items()}
         c.values["sizes"] = {k: v.shape for k, v in self.inputs.items()}
-        self.grads = [g for g in self.op.grads(c) if g in self.inputs]
+        self.grads = [g for g in self.forms.grads or self.op.grads(c) if g in self.inputs]
         self.work = self.forms.work(c)
 
     def amount(self, which):
@@ -56,8 +57,10 @@ class Bench:
         """{form: function that runs the pass once and waits for it}; backward alone is the kernel, or torch's."""
         found = {}
         if only in (None, "ours"):
-            kernel = which == "backward"
-            found["ours"] = self.kernel() if kernel else self._mindspore(self.op.fn, self.op.call(self.case), which)
+            if which == "backward" or self.forms.kernel_only:
+                found["ours"] = self.kernel(which)
+            else:
+                found["ours"] = self._mindspore(self.op.fn, self.op.call(self.case), which)
         composed = self.forms.composed(self.case) if self.dtype in self.forms.composed_dtypes else None
         if composed is not None and which != "backward" and only in (None, "composed"):
             found["composed"] = self._mindspore(composed, {}, which)
@@ -74,9 +77,10 @@ class Bench:
         tensors = [harness.to_tensor(self.inputs[name]) for name in cell.order]
         if which == "forward":
             return lambda: cell(*tensors).asnumpy()
-        dout = harness.to_tensor(np.ones(cell(*tensors).shape, np.float32)).astype(getattr(ms, self.dtype))
+        shape = self._output_shapes()[self.op.names(self.case)[0]]
+        dout = harness.to_tensor(np.ones(shape, harness.NUMPY[self.dtype]))
         gradient = _gradient(cell)
-        return lambda: gradient(dout, *tensors)[0].asnumpy()
+        return lambda: gradient(dout, *tensors)[0].asnumpy()  # graph mode is done when the call returns
 
     def _torch(self, fn, which):
         import torch
@@ -97,10 +101,9 @@ class Bench:
         out = fn(**tensors)
         return lambda: torch.autograd.grad(out, leaves, dout, retain_graph=True)
 
-    def kernel(self, which="backward"):
+    def kernel(self, which):
         """The kernel of a pass alone, without MindSpore: the arguments are recorded once and launched again."""
-        calls = self.record()
-        return next(call for op, call in calls.items() if op.endswith("_grad") == (which == "backward"))
+        return self.record()[self.name + ("_grad" if which == "backward" else "")]
 
     def record(self, around=lambda launch: launch()):
         """{operator: function that launches it again}; `around` runs each first launch."""
@@ -204,7 +207,7 @@ def _gradient(cell):
             self.grad = ops.GradOperation(get_all=True, sens_param=True)
 
         def construct(self, dout, *args):
-            return self.grad(self.cell)(*args, dout)
+            return self.cell(*args), self.grad(self.cell)(*args, dout)  # one forward: equal calls are merged
 
     return Gradient()
 
@@ -260,8 +263,10 @@ def peak_of(run):
 def kernel_memory(bench):
     """{"forward": bytes, "backward": bytes} beyond inputs and outputs, in a process that ran nothing else."""
     found = []
-    bench.record(around=lambda launch: found.append(peak_of(launch)))
-    return dict(zip(("forward", "backward"), found, strict=False))
+    calls = bench.record(around=lambda launch: found.append(peak_of(launch)))
+    sizes = dict(zip(calls, found, strict=True))
+    names = {"forward": bench.name, "backward": bench.name + "_grad"}
+    return {which: sizes[op] for which, op in names.items() if op in sizes}
 
 
 def form_memory(bench, form, which):
