@@ -59,8 +59,9 @@ class CompileError(Exception):
 class Builder:
     """Compiles and links what is older than its sources."""
 
-    def __init__(self, cxx, build_dir, keep_going=False):
+    def __init__(self, cxx, build_dir, keep_going=False, flags=""):
         self.cxx = cxx
+        self.flags = flags
         self.build_dir = pathlib.Path(build_dir).resolve()
         self.keep_going = keep_going
         self.failed = []
@@ -139,7 +140,7 @@ class Builder:
     def _compile(self, source, config, flags):
         target = self.build_dir / "obj" / config / (source.stem + ".o")
         target.parent.mkdir(parents=True, exist_ok=True)
-        command = f"{self.cxx} {FLAGS} {flags} -MMD -MF {target.with_suffix('.d')} -c {source} -o {target}"
+        command = f"{self.cxx} {FLAGS} {flags} {self.flags} -MMD -MF {target.with_suffix('.d')} -c {source} -o {target}"
         if self._is_fresh(target, command) or (target.exists() and self._is_skipped(source)):
             return target
         start = time.time()
@@ -252,6 +253,7 @@ class build_native(Command):  # noqa: N801  the name of the command
         ("checked", None, "also the checked library of the tests"),
         ("keep-going", None, "leave out operators that do not compile"),
         ("cxx=", None, "the compiler; another architecture needs --out"),
+        ("flags=", None, "more flags for the compiler, behind the level's"),
         ("out=", None, "where to put the libraries of another architecture"),
     ]
     boolean_options = ["checked", "keep-going"]
@@ -260,6 +262,7 @@ class build_native(Command):  # noqa: N801  the name of the command
         self.levels = None
         self.checked = False
         self.keep_going = False
+        self.flags = ""
         self.cxx = os.environ.get("CXX", "g++")
         self.out = None
 
@@ -268,7 +271,7 @@ class build_native(Command):  # noqa: N801  the name of the command
 
     def run(self):
         build_dir = ROOT / "build" if self.out is None else pathlib.Path(self.out) / "build"
-        builder = Builder(self.cxx, build_dir, self.keep_going)
+        builder = Builder(self.cxx, build_dir, self.keep_going, self.flags)
         all_levels = self.levels == "all" or (self.levels is None and self.out is not None)
         levels = list(LEVELS[builder.arch]) if all_levels else (self.levels or best_level()).split(",")
         try:
