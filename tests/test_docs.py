@@ -57,7 +57,7 @@ def _public():
                 yield pytest.param(thing, id=f"{module.__name__.rsplit('.', 1)[1]}.{name}")
 
 
-@pytest.mark.parametrize("thing", _public())
+@pytest.mark.parametrize("thing", list(_public()))
 def test_examples_of_docstrings(thing):
     text = inspect.getdoc(thing) or ""
     assert ">>>" in text, "a public name shows an example"
@@ -68,7 +68,7 @@ def test_examples_of_docstrings(thing):
     assert runner.summarize(verbose=False).failed == 0, "".join(out)
 
 
-@pytest.mark.parametrize("thing", _public())
+@pytest.mark.parametrize("thing", list(_public()))
 def test_docstring_says_what_users_need(thing):
     text = inspect.getdoc(thing) or ""
     parts = ["Supported Platforms:", "Examples:", "Raises:"]
