@@ -85,8 +85,21 @@ MST_INLINE VF Max(VF a, VF b) {
 #endif
 }
 
+// By intrinsics: GCC makes several shuffles of __builtin_convertvector here.
+MST_INLINE VU Widen(VH v) {
+#if MST_VECTOR_BYTES == 64
+  return VU(_mm512_cvtepu16_epi32(__m256i(v)));
+#elif MST_VECTOR_BYTES == 32 && defined(__AVX2__)
+  return VU(_mm256_cvtepu16_epi32(__m128i(v)));
+#elif defined(__aarch64__)
+  return VU(vmovl_u16(uint16x4_t(v)));
+#else
+  return __builtin_convertvector(v, VU);
+#endif
+}
+
 // bfloat16 and half, as bits.
-MST_INLINE VF FromBFloat16(VH v) { return VF(__builtin_convertvector(v, VU) << 16); }
+MST_INLINE VF FromBFloat16(VH v) { return VF(Widen(v) << 16); }
 MST_INLINE VF FromHalf(VH v) {
 #if MST_VECTOR_BYTES == 64
   return VF(_mm512_maskz_cvtph_ps(0xffff, __m256i(v)));

@@ -53,10 +53,20 @@ MST_INLINE VF RoundSmall(VF v) {
 // float -> 16 bits, to nearest even; NaN stays NaN, too large becomes infinity.
 MST_INLINE VH ToBFloat16(VF v) {
   const VU u = VU(v);
-  const VU rounded = (u + 0x7fff + ((u >> 16) & 1)) >> 16;
-  const VU nan = (u >> 16) | 0x40;
+  VU rounded = u + 0x7fff + ((u >> 16) & 1);
+#if MST_VECTOR_BYTES == 64
+  const __mmask16 isNan = _mm512_cmp_ps_mask(__m512(v), __m512(v), _CMP_UNORD_Q);
+  rounded = VU(_mm512_mask_or_epi32(__m512i(rounded), isNan, __m512i(u), _mm512_set1_epi32(0x400000)));
+  return VH(_mm512_cvtepi32_epi16(_mm512_srli_epi32(__m512i(rounded), 16)));
+#else
   const VU isNan = VU(v != v);
-  return __builtin_convertvector((isNan & nan) | (~isNan & rounded), VH);
+  rounded = ((isNan & (u | 0x400000)) | (~isNan & rounded)) >> 16;
+#if defined(__aarch64__)
+  return VH(vmovn_u32(uint32x4_t(rounded)));
+#else
+  return __builtin_convertvector(rounded, VH);
+#endif
+#endif
 }
 MST_INLINE VH ToHalf(VF v) {
 #if MST_VECTOR_BYTES == 64
