@@ -1,6 +1,6 @@
 // Copyright 2026 The ms_ops_transformer authors. SPDX-License-Identifier: Apache-2.0
-// Layers, from the inside: Tile (registers), MultiplyBlock (one block of A against all panels), Multiply (blocks of k and
-// m, conversion of A). Packing and the engines for bfloat16 are beside them.
+// Layers, from the inside: Tile (registers), MultiplyBlock (one block of A against all panels), Multiply (blocks of k
+// and m, conversion of A). Packing and the engines for bfloat16 are beside them.
 #include "gemm.h"
 
 #include <algorithm>
@@ -25,7 +25,6 @@ namespace {
 using simd::kLanes;
 using simd::VF;
 using simd::VH;
-using simd::VU;
 
 // 6 x 4 vectors of C and 4 of B fit 32 registers; AVX2 has 16.
 constexpr int kTileVectors = simd::kBytes == 32 ? 2 : 4;
@@ -98,8 +97,8 @@ MST_INLINE void Forget(T& value) {
   asm("" : "+r"(value));
 }
 
-// C [count * kRows][kVectors * kLanes] (+)= A [count * kRows][k] * B [k][kVectors * kLanes]; kRows rows of C at a time in
-// registers.
+// C [count * kRows][kVectors * kLanes] (+)= A [count * kRows][k] * B [k][kVectors * kLanes]; kRows rows of C at a time
+// in registers.
 template <int kRows, int kVectors, class Op>
 void Tile(Words a, const float* __restrict b, int64_t ldb, float* __restrict c, int64_t ldc, int64_t k, bool accumulate,
           int64_t count) {
@@ -153,8 +152,9 @@ using TileFunction = void (*)(Words a, const float* b, int64_t ldb, float* c, in
 
 template <class Op, int kVectors>
 TileFunction TileOfRows(int rows) {
-  static constexpr TileFunction kTiles[kTileRows] = {Tile<1, kVectors, Op>, Tile<2, kVectors, Op>, Tile<3, kVectors, Op>,
-                                                     Tile<4, kVectors, Op>, Tile<5, kVectors, Op>, Tile<6, kVectors, Op>};
+  static constexpr TileFunction kTiles[kTileRows] = {Tile<1, kVectors, Op>, Tile<2, kVectors, Op>,
+                                                     Tile<3, kVectors, Op>, Tile<4, kVectors, Op>,
+                                                     Tile<5, kVectors, Op>, Tile<6, kVectors, Op>};
   return kTiles[rows - 1];
 }
 
@@ -180,8 +180,8 @@ int NextTiles(int64_t rest, int64_t* count) {
 // Columns [first, first + columns) of one panel's product, for a tile that is not whole vectors from the panel's start:
 // through a tile of our own.
 template <class Op>
-void PartialTile(int rows, Words a, const float* b, int64_t ldb, int first, int columns, float* c, int64_t ldc, int64_t k,
-                 bool accumulate) {
+void PartialTile(int rows, Words a, const float* b, int64_t ldb, int first, int columns, float* c, int64_t ldc,
+                 int64_t k, bool accumulate) {
   alignas(64) float tile[kTileRows * kPanelColumns];
   const int vectors = int(CeilDiv(first + columns, kLanes));
   if (accumulate) {
@@ -286,6 +286,8 @@ void CopyWords(const char* src, int64_t columns, float* dst) {
   if (j < columns) simd::Store(dst + j, Source::GetPart(src + j * Source::kElemBytes, columns - j));
 }
 
+VF PairsOf(VH even, VH odd) { return VF(simd::Widen(even) | (simd::Widen(odd) << 16)); }
+
 // Two rows of bfloat16 -> one row of pairs (odd == nullptr: zeros), up to a multiple of kLanes.
 void InterleavePairs(const char* even, const char* odd, int64_t columns, float* dst) {
   for (int64_t j = 0; j < columns; j += kLanes) {
@@ -297,7 +299,7 @@ void InterleavePairs(const char* even, const char* odd, int64_t columns, float* 
       memcpy(&a, even + j * 2, size_t(columns - j) * 2);
       if (odd != nullptr) memcpy(&b, odd + j * 2, size_t(columns - j) * 2);
     }
-    simd::Store(dst + j, VF(__builtin_convertvector(a, VU) | (__builtin_convertvector(b, VU) << 16)));
+    simd::Store(dst + j, PairsOf(a, b));
   }
 }
 
@@ -332,8 +334,7 @@ void PackBlock(Elem elem, const Matrix& b, int64_t kBegin, int64_t nBegin, int64
     }
     const int64_t rowBytes = b.rowStride * ElemBytes(elem);
     for (int64_t i = 0; pairs && i < k; i += 2) {
-      InterleavePairs(src + i * rowBytes, i + 1 < k ? src + (i + 1) * rowBytes : nullptr, columns,
-                      dst + i / 2 * ldd);
+      InterleavePairs(src + i * rowBytes, i + 1 < k ? src + (i + 1) * rowBytes : nullptr, columns, dst + i / 2 * ldd);
     }
     if (pairs) continue;
     WithSource(elem, false, [&](auto source) {
@@ -349,13 +350,30 @@ void TransposePairs(const char* src, int64_t rowBytes, int64_t m, int64_t k, flo
   for (int64_t m0 = 0; m0 < m; m0 += kLanes) {
     const int64_t rows = std::min<int64_t>(kLanes, m - m0);
     for (int64_t w0 = 0; w0 < words; w0 += kLanes) {
-      VF v[kLanes] = {};
-      for (int i = 0; i < kLanes && w0 + i < words; i++) {
-        const char* even = src + 2 * (w0 + i) * rowBytes + m0 * 2;
-        InterleavePairs(even, 2 * (w0 + i) + 1 < k ? even + rowBytes : nullptr, rows, reinterpret_cast<float*>(v + i));
+      const char* first = src + 2 * w0 * rowBytes + m0 * 2;
+      float* d = dst + m0 * ldd + w0;
+      VF v[kLanes];
+      if (rows == kLanes && 2 * (w0 + kLanes) <= k) {
+#pragma GCC unroll 16
+        for (int i = 0; i < kLanes; i++) {
+          const char* even = first + 2 * i * rowBytes;
+          v[i] = PairsOf(simd::Load16(even), simd::Load16(even + rowBytes));
+        }
+        simd::Transpose(v);
+#pragma GCC unroll 16
+        for (int i = 0; i < kLanes; i++) simd::Store(d + i * ldd, v[i]);
+        continue;
+      }
+      for (int i = 0; i < kLanes; i++) {
+        v[i] = VF{};
+        if (w0 + i >= words) continue;
+        const char* even = first + 2 * i * rowBytes;
+        float pairs[kLanes];
+        InterleavePairs(even, 2 * (w0 + i) + 1 < k ? even + rowBytes : nullptr, rows, pairs);
+        v[i] = simd::Load(pairs);
       }
       simd::Transpose(v);
-      for (int i = 0; i < rows; i++) simd::Store(dst + (m0 + i) * ldd + w0, v[i]);
+      for (int i = 0; i < rows; i++) simd::Store(d + i * ldd, v[i]);
     }
   }
 }
@@ -443,7 +461,8 @@ Engine ChooseEngine() {
   return Engine::kExpand;
 }
 
-// One block of k and m: A as words against rows [kWord, kWord + k) of all panels that columns [nBegin, nBegin + n) touch.
+// One block of k and m: A as words against rows [kWord, kWord + k) of all panels that columns [nBegin, nBegin + n)
+// touch.
 template <class Op>
 void MultiplyBlock(Words a, const Panels& b, int64_t panelWords, int64_t kWord, int64_t nBegin, int64_t m, int64_t n,
                    int64_t k, float* c, int64_t ldc, bool accumulate) {
@@ -489,13 +508,9 @@ Engine BFloat16Engine() {
   return kEngine;
 }
 
-const char* NameOf(Engine engine) {
-  return engine == Engine::kAmx ? "amx" : engine == Engine::kDot ? "dot" : "expand";
-}
+const char* NameOf(Engine engine) { return engine == Engine::kAmx ? "amx" : engine == Engine::kDot ? "dot" : "expand"; }
 
-int64_t PanelBytes(Elem elem, int64_t k, int64_t n) {
-  return RoundUp(n, kLanes) * WordsOf(elem, k) * 4;
-}
+int64_t PanelBytes(Elem elem, int64_t k, int64_t n) { return RoundUp(n, kLanes) * WordsOf(elem, k) * 4; }
 
 void Pack(Elem elem, const Matrix& b, int64_t k, int64_t n, void* panels) {
   PackBlock(elem, b, 0, 0, k, n, static_cast<float*>(panels));

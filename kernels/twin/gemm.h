@@ -1,10 +1,10 @@
 // Copyright 2026 The ms_ops_transformer authors. SPDX-License-Identifier: Apache-2.0
 // Matrix products of the twin's cube: C [m][n] (+)= A [m][k] * B [k][n], C in fp32, A and B in one of three types.
 //
-// B is multiplied from panels of some 64 columns: [panel][k][column] words, zero padded to whole vectors; the last panel
-// is only as wide as it must be. A word is one float, or for bfloat16 on CPUs that multiply it natively a pair (k, k + 1)
-// of values, so that such a panel has ceil(k / 2) rows. half is always expanded to fp32; bfloat16 too where the CPU has no
-// fast product for it.
+// B is multiplied from panels of some 64 columns: [panel][k][column] words, zero padded to whole vectors; the last
+// panel is only as wide as it must be. A word is one float, or for bfloat16 on CPUs that multiply it natively a pair
+// (k, k + 1) of values, so that such a panel has ceil(k / 2) rows. half is always expanded to fp32; bfloat16 too where
+// the CPU has no fast product for it.
 //
 // Bits: for one engine a row of C depends on its row of A, on B and on k alone, not on how m and n are cut into calls
 // nor on the thread. Accumulating continues the sum of the same order.

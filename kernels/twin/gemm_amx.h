@@ -15,7 +15,7 @@ namespace mst {
 namespace gemm {
 namespace amx {
 
-constexpr int kTile = 16;      // rows and fp32 columns of a tile
+constexpr int kTile = 16;       // rows and fp32 columns of a tile
 constexpr int kTilePairs = 16;  // pairs of a tile's row of A
 
 // Asks the kernel for the tile registers, once per process.
@@ -162,28 +162,36 @@ inline void Multiply(const char* a, int64_t aStride, const Column* columns, int 
     const bool add = accumulate || (pass == 1 && steps > 0);
     if (passSteps == 0 || pairs == 0) continue;
     const int64_t pairRow = pass == 0 ? 0 : steps * kTilePairs;
-    int upper = 0, lower = 0;
-    for (int64_t i = 0; i < m; i += 2 * kTile) {
-      // Only the last rows are configured anew; they come last, so columns are the inner loop there and here.
-      const int rows = int(std::min<int64_t>(2 * kTile, m - i));
-      const int u = std::min(rows, kTile), l = rows - u;
-      if (u != upper || l != lower) Configure(upper = u, lower = l, pairs);
+    const auto rowsAt = [&](int64_t i, int lower, int j) {
       const char* ai = a + i * aStride + pairRow * 4;
-      for (int j = 0; j < columnCount; j += 2) {
-        Target left(columns[j], ldc, i, rows, add);
-        if (j + 1 < columnCount) {
-          Target right(columns[j + 1], ldc, i, rows, add);
-          if (l > 0) {
-            Block<true, true>(ai, aStride, left.At(pairRow), right.At(pairRow), passSteps, pairs, add);
-          } else {
-            Block<false, true>(ai, aStride, left.At(pairRow), right.At(pairRow), passSteps, pairs, add);
-          }
-        } else if (l > 0) {
-          Block<true, false>(ai, aStride, left.At(pairRow), left.At(pairRow), passSteps, pairs, add);
+      const int rows = int(std::min<int64_t>(2 * kTile, m - i));
+      Target left(columns[j], ldc, i, rows, add);
+      if (j + 1 < columnCount) {
+        Target right(columns[j + 1], ldc, i, rows, add);
+        if (lower > 0) {
+          Block<true, true>(ai, aStride, left.At(pairRow), right.At(pairRow), passSteps, pairs, add);
         } else {
-          Block<false, false>(ai, aStride, left.At(pairRow), left.At(pairRow), passSteps, pairs, add);
+          Block<false, true>(ai, aStride, left.At(pairRow), right.At(pairRow), passSteps, pairs, add);
         }
+      } else if (lower > 0) {
+        Block<true, false>(ai, aStride, left.At(pairRow), left.At(pairRow), passSteps, pairs, add);
+      } else {
+        Block<false, false>(ai, aStride, left.At(pairRow), left.At(pairRow), passSteps, pairs, add);
       }
+    };
+    // Columns are the outer loop: their part of B stays in L1 while the rows pass.
+    const int64_t wholeRows = m / (2 * kTile) * (2 * kTile);
+    if (wholeRows > 0) {
+      Configure(kTile, kTile, pairs);
+      for (int j = 0; j < columnCount; j += 2) {
+        for (int64_t i = 0; i < wholeRows; i += 2 * kTile) rowsAt(i, kTile, j);
+      }
+    }
+    if (m > wholeRows) {
+      const int upper = int(std::min<int64_t>(kTile, m - wholeRows));
+      const int lower = int(m - wholeRows) - upper;
+      Configure(upper, lower, pairs);
+      for (int j = 0; j < columnCount; j += 2) rowsAt(wholeRows, lower, j);
     }
   }
   Release();

@@ -1,6 +1,6 @@
 // Copyright 2026 The ms_ops_transformer authors. SPDX-License-Identifier: Apache-2.0
-// Softmax functions of the high-level API, on fp32 rows [m][k]. Row statistics are [m][8]: a data block per row that holds
-// the value eight times.
+// Softmax functions of the high-level API, on fp32 rows [m][k]. Row statistics are [m][8]: a data block per row that
+// holds the value eight times.
 #ifndef MST_TWIN_SOFTMAX_H_
 #define MST_TWIN_SOFTMAX_H_
 
@@ -125,7 +125,7 @@ inline void SimpleSoftMax(const LocalTensor<T>& dstTensor, const LocalTensor<T>&
                           const LocalTensor<uint8_t>& /*sharedTmpBuffer*/, const SoftMaxTiling& tiling,
                           const SoftMaxShapeInfo& softmaxShapeInfo = {}) {
   SimpleSoftMax<T, isReuseSource, isBasicBlock, isDataFormatNZ, config>(dstTensor, inSumTensor, inMaxTensor, srcTensor,
-                                                                       tiling, softmaxShapeInfo);
+                                                                        tiling, softmaxShapeInfo);
 }
 
 // max = rowmax(src), sum = rowsum(exp(src - max)), dst = exp(src - max) / sum
@@ -153,7 +153,7 @@ inline void SoftMax(const LocalTensor<T>& dstTensor, const LocalTensor<T>& sumTe
                     const LocalTensor<T>& srcTensor, const LocalTensor<uint8_t>& /*sharedTmpBuffer*/,
                     const SoftMaxTiling& tiling, const SoftMaxShapeInfo& softmaxShapeInfo = {}) {
   SoftMax<T, isReuseSource, isBasicBlock, isDataFormatNZ, config>(dstTensor, sumTensor, maxTensor, srcTensor, tiling,
-                                                                 softmaxShapeInfo);
+                                                                  softmaxShapeInfo);
 }
 
 // dst [m][8] = rowsum(grad * src)

@@ -269,6 +269,7 @@ int main() {
     TestFlash(rows, columns, kNan, "NaN");
     TestWholeRows(rows, columns);
   }
+  printf("bfloat16 engine: %s\n", NameOf(mst::gemm::BFloat16Engine()));
   printf("%d passed, %d failed\n", passed, failed);
   return failed == 0 ? 0 : 1;
 }
