@@ -161,6 +161,10 @@ class FlashAttentionScore(_DropoutCore):
     Outputs:
         Tensor of the shape of `query` (last head dim as `value`).
 
+    Raises:
+        TypeError: if the dtypes do not fit.
+        ValueError: if an option or a shape does not fit; both as ``ops.flash_attention_score``.
+
     Supported Platforms:
         ``Ascend`` ``CPU``
 
@@ -274,7 +278,15 @@ class FlashAttentionV2(FlashAttentionScore):
         q_start_idx (int), kv_start_idx (int): position of the first query and key, for types 2 and 3. Default ``0``.
         kwargs: as FlashAttentionScore.
 
-    Inputs and outputs: as FlashAttentionScore.
+    Inputs:
+        As FlashAttentionScore.
+
+    Outputs:
+        As FlashAttentionScore.
+
+    Raises:
+        TypeError: as FlashAttentionScore.
+        ValueError: as FlashAttentionScore, or if `pse_type` is unknown.
 
     Supported Platforms:
         ``Ascend`` ``CPU``
@@ -322,6 +334,9 @@ class SelfAttention(nn.Cell):
 
     Outputs:
         Tensor [B, S, H].
+
+    Raises:
+        ValueError: if a size is not positive, `num_heads` is no multiple of `num_kv_heads`, or a shape does not fit.
 
     Supported Platforms:
         ``Ascend`` ``CPU``

@@ -19,8 +19,15 @@ class DropoutState(nn.Cell):
         step (int): how far one call moves the offset; a model whose L layers use offset + 0 ... offset + L - 1 gives L.
             Default ``1``.
 
+    Inputs:
+        None.
+
     Outputs:
         Tensor, int64 [2]: the pair before it moved.
+
+    Raises:
+        TypeError: if `seed` is no int.
+        ValueError: if `step` is not positive.
 
     Supported Platforms:
         ``Ascend`` ``CPU``

@@ -55,10 +55,30 @@ _NEEDS_LENGTH = ("llama3", "yarn")
 
 
 def rotary_tables(head_dim, max_positions, base=10000.0, mode="half", scaling=None):
-    """cos and sin tables, float32 arrays [max_positions, head_dim].
+    r"""cos and sin of the angles :math:`position \cdot base^{-2i/D}`.
 
-    `scaling` is None or a dict: ``type`` (or ``rope_type``) one of none, default, linear, ntk, llama3, yarn;
-    ``factor``; and the further keys of Hugging Face's ``rope_scaling``.
+    Args:
+        head_dim (int): D, even.
+        max_positions (int): rows of the tables.
+        base (float): Default ``10000.0``.
+        mode (str): ``'half'`` repeats the D/2 angles, ``'interleave'`` doubles each. Default ``'half'``.
+        scaling (dict, optional): ``type`` (or ``rope_type``) one of none, default, linear, ntk, llama3, yarn;
+            ``factor``; and the further keys of Hugging Face's ``rope_scaling``. Default ``None``.
+
+    Returns:
+        Tuple of two float32 arrays [max_positions, head_dim].
+
+    Raises:
+        ValueError: if `scaling` has an unknown type or lacks a key.
+
+    Supported Platforms:
+        ``Ascend`` ``CPU``
+
+    Examples:
+        >>> from ms_ops_transformer.nn import rotary_tables
+        >>> cos, sin = rotary_tables(head_dim=64, max_positions=128)
+        >>> print(cos.shape, sin[0].any())
+        (128, 64) False
     """
     freqs = base ** -(np.arange(0, head_dim, 2, dtype=np.float64) / head_dim)
     amplitude = 1.0

@@ -31,6 +31,9 @@ class SwiGLU(nn.Cell):
     Outputs:
         Tensor of shape (..., H), or (..., F).
 
+    Raises:
+        ValueError: if a size is not positive or only one of the two is given, or the last axis to halve is odd.
+
     Supported Platforms:
         ``Ascend`` ``CPU``
 
