@@ -8,12 +8,17 @@ python examples/train_llm.py --compare-only        # the table alone
 """
 
 import argparse
+import importlib.util
 import os
 import signal
 import sys
 import time
 
-from tqdm import tqdm
+try:
+    import yaml  # noqa: F401  for the run files
+    from tqdm import tqdm
+except ImportError as error:
+    sys.exit(f"train_llm.py: error: {error.name} is missing: pip install '.[examples]'")
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _INTERRUPTED = 130
@@ -256,8 +261,10 @@ def main(argv=None):
     """Returns the exit code."""
     args = parse(argv)
     signal.signal(signal.SIGTERM, _interrupt)
-    sys.path.insert(0, _HERE)
-    sys.path.insert(1, os.path.dirname(_HERE))
+    if _HERE not in sys.path:
+        sys.path.insert(0, _HERE)
+    if importlib.util.find_spec("ms_ops_transformer") is None:  # not installed: from the source tree
+        sys.path.insert(1, os.path.dirname(_HERE))
     try:
         settings = _settings(args)
         if args.serve:

@@ -4,8 +4,6 @@
 import dataclasses
 from typing import Optional
 
-import yaml
-
 # Every spelling in circulation of a field of DecoderConfig. A field's own name is always accepted.
 ALIASES = {
     "num_heads": "num_attention_heads",
@@ -297,6 +295,10 @@ class DecoderConfig:
     @classmethod
     def from_yaml(cls, path, **overrides):
         """Config from a YAML (or JSON) file; see `from_dict`."""
+        try:
+            import yaml
+        except ImportError as error:
+            raise ImportError("DecoderConfig.from_yaml needs PyYAML (pip install pyyaml).") from error
         with open(path, encoding="utf-8") as file:
             values = yaml.safe_load(file)
         if not isinstance(values, dict):

@@ -80,7 +80,7 @@ def test_comparison(folder):
     rows = {line.split()[0]: line for line in output.splitlines() if line.startswith(("fused", "composed"))}
     assert set(rows) == {"fused", "composed"}
     assert "same loss to 1e-04 over 3 steps: yes" in output
-    assert re.search(r"fused / composed +diff \d\.\de-\d+ +\d+\.\d\dx +\d+\.\d\dx +\d+\.\d\dx", output)
+    assert re.search(r"fused / composed +diff \d\.\de[-+]\d+ +\d+\.\d\dx +\d+\.\d\dx +\d+\.\d\dx", output)
 
 
 def test_pynative(folder):
