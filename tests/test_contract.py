@@ -26,7 +26,8 @@ by_name = pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.name)
 @by_name
 def test_kernel_and_tiling(spec):
     folder = ROOT / "kernels" / spec.family / spec.folder
-    tiling = (folder / f"{spec.folder}_tiling.cpp").read_text()
+    assert (folder / f"{spec.folder}_tiling.cpp").is_file()
+    tiling = "".join(path.read_text() for path in folder.glob("*.cpp"))
     for function in ("ProblemOf", "Tiling", *["InferShape"] * bool(spec.infer), *["CheckValues"] * spec.value_check):
         assert f"Status {spec.class_name}{function}(" in tiling
     assert f"{spec.class_name}Run(" in (folder / f"{spec.name}_kernel.h").read_text()
