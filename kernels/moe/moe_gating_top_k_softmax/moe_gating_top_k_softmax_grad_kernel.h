@@ -27,8 +27,8 @@ class MoeGatingTopKSoftmaxGradKernel {
     dsoftmaxGm_.SetGlobalBuffer(reinterpret_cast<__gm__ float*>(dsoftmax));
     dxGm_.SetGlobalBuffer(reinterpret_cast<__gm__ X*>(dx));
     const int64_t rows = RoundUpOf(tiling->rowsPerTile, kBlockFloats);
-    const int64_t experts = rows * tiling->expertPitch;
-    const int64_t choices = rows * tiling->choicePitch;
+    const int64_t experts = tiling->rowsPerTile * tiling->expertPitch;
+    const int64_t choices = tiling->rowsPerTile * tiling->choicePitch;
     pipe->InitBuffer(dyQueue_, tiling->buffers, choices * sizeof(X));
     pipe->InitBuffer(xQueue_, tiling->buffers, experts * sizeof(X));
     pipe->InitBuffer(expertQueue_, tiling->buffers, choices * sizeof(int32_t));
@@ -94,7 +94,10 @@ class MoeGatingTopKSoftmaxGradKernel {
     for (int64_t row = 0; row < rows; ++row) {
       for (int64_t j = 0; j < k; ++j) {
         const int64_t expert = experts.GetValue(row * choicePitch + j);
-        if (expert >= E) continue;
+        if (expert >= E) {  // finished: any finite p will do, as g is 0
+          if (tiling_->renorm && j == 0) SetRow(chosen, row * pitch, E);
+          continue;
+        }
         const int64_t at = row * pitch + expert;
         grad.SetValue(at, grad.GetValue(at) + dyFloat.GetValue(row * choicePitch + j));
         if (tiling_->renorm) chosen.SetValue(at, 1.0f);
@@ -103,6 +106,10 @@ class MoeGatingTopKSoftmaxGradKernel {
     WaitPipe<HardEvent::S_V>();
     dyQueue_.FreeTensor(dy);
     expertQueue_.FreeTensor(experts);
+  }
+
+  __aicore__ inline void SetRow(const LocalTensor<float>& chosen, int64_t at, int64_t E) {
+    for (int64_t expert = 0; expert < E; ++expert) chosen.SetValue(at + expert, 1.0f);
   }
 
   // probBuf_ = p

@@ -32,9 +32,9 @@ class MoeGatingTopKSoftmaxKernel {
     softmaxGm_.SetGlobalBuffer(reinterpret_cast<__gm__ float*>(softmax));
 
     const int64_t rows = RoundUpOf(tiling->rowsPerTile, kBlockFloats);
-    const int64_t experts = rows * tiling->expertPitch;
+    const int64_t experts = tiling->rowsPerTile * tiling->expertPitch;
     // Extract works on groups of 32; the last merge writes up to four lists beyond its row.
-    const int64_t choices = RoundUpOf(rows * tiling->choicePitch, kSortUnit);
+    const int64_t choices = RoundUpOf(tiling->rowsPerTile * tiling->choicePitch, kSortUnit);
     pipe->InitBuffer(xQueue_, tiling->buffers, experts * sizeof(X));
     pipe->InitBuffer(yQueue_, tiling->buffers, choices * sizeof(X));
     pipe->InitBuffer(expertQueue_, tiling->buffers, choices * sizeof(int32_t));
@@ -54,7 +54,7 @@ class MoeGatingTopKSoftmaxKernel {
     pipe->InitBuffer(sumBuf_, rows * sizeof(float));
     pipe->InitBuffer(spreadBuf_, rows * kUbBlockBytes);
     pipe->InitBuffer(workBuf_, ReduceWorkFloats(tiling->expertPitch) * sizeof(float));
-    FillNumbers(rows);
+    FillNumbers(tiling->rowsPerTile);
   }
 
   __aicore__ inline void Process() {

@@ -29,13 +29,16 @@ Status CheckChoice(const OpArgs& args, int64_t T, int64_t E, int64_t k) {
   return Status::Ok();
 }
 
-// Rows of a tile of `perRow` bytes each beside `fixed` bytes; 0 if not even one fits.
-int64_t FitRows(const Platform& platform, int64_t pitch, int64_t perRow, int64_t fixed) {
+// Rows of a tile, of `perRow` bytes each and `perGroupedRow` where rows are rounded up to 8, beside `fixed` bytes; 0 if
+// not even one fits.
+int64_t FitRows(const Platform& platform, int64_t pitch, int64_t perRow, int64_t perGroupedRow, int64_t fixed) {
   const int64_t wanted = std::max<int64_t>(1, (platform.isCpu() ? kTileElementsCpu : kTileElementsCard) / pitch);
   const int64_t room = platform.ubBytes - fixed;
   int64_t rows = std::min({wanted, kRowsPerTileMax, kSortsPerTileMax * kSortUnit / pitch});
   if (rows > kUnitRow) rows = RoundDown(rows, kUnitRow);
-  while (rows > 0 && RoundUp(rows, kUnitRow) * perRow > room) rows = rows > kUnitRow ? rows - kUnitRow : rows - 1;
+  while (rows > 0 && rows * perRow + RoundUp(rows, kUnitRow) * perGroupedRow > room) {
+    rows -= rows > kUnitRow ? kUnitRow : 1;
+  }
   return rows;
 }
 
@@ -84,11 +87,14 @@ Status MoeGatingTopKSoftmaxTiling(const MoeGatingTopKSoftmaxProblem& problem, co
   const int64_t perExpert = problem.xBytes * data->buffers + 4 + 4 + 8 + (problem.hasSoftmax ? 4 * data->buffers : 0);
   // records, logits and their exponentials, experts and row numbers (queues), the first tile's row numbers, y
   const int64_t perChoice = 8 + 4 + 4 + (4 + 4 + problem.xBytes) * data->buffers + 4;
+  const int64_t perRow = expert * perExpert + choice * perChoice;
   // maximum, sum, and one of them spread over a block; finished
-  const int64_t perRow = expert * perExpert + choice * perChoice + 4 + 4 + kBlockBytes + kBlockBytes;
-  // two sets of records of merged lists, the records that the last merge writes beyond its row, partial sums
-  const int64_t fixed = 2 * 8 * expert + 4 * 8 * RoundUp(choice, kSortUnit) + expert + 16 * kBlockBytes;
-  data->rowsPerTile = FitRows(platform, expert, perRow, fixed);
+  const int64_t perGroupedRow = 4 + 4 + kBlockBytes + kBlockBytes;
+  // two sets of records of merged lists, the records that the last merge writes beyond its row, partial sums, and what
+  // groups of 32 records add
+  const int64_t fixed =
+      2 * 8 * expert + 4 * 8 * RoundUp(choice, kSortUnit) + expert + kSortUnit * perChoice + 16 * kBlockBytes;
+  data->rowsPerTile = FitRows(platform, expert, perRow, perGroupedRow, fixed);
   if (data->rowsPerTile == 0) return TooManyExperts("MoeGatingTopKSoftmax", problem.E);
   // Sorting counts as if more bytes moved.
   data->head.cores = CoresForBytes(platform, CeilDiv(problem.T, kUnitRow), 16 * problem.T * problem.E);
@@ -133,10 +139,10 @@ Status MoeGatingTopKSoftmaxGradTiling(const MoeGatingTopKSoftmaxGradProblem& pro
   const int64_t perExpert = (2 * problem.xBytes + (problem.hasSoftmax ? 4 : 0)) * data->buffers + 4 * 4;
   // dy as stored and as floats, and the experts
   const int64_t perChoice = (problem.xBytes + 4) * data->buffers + 4;
-  // one number per row, that spread over a block
-  const int64_t perRow = data->expertPitch * perExpert + data->choicePitch * perChoice + 4 + kBlockBytes;
+  const int64_t perRow = data->expertPitch * perExpert + data->choicePitch * perChoice;
+  const int64_t perGroupedRow = 4 + kBlockBytes;               // one number per row, that spread over a block
   const int64_t fixed = data->expertPitch + 16 * kBlockBytes;  // partial sums
-  data->rowsPerTile = FitRows(platform, data->expertPitch, perRow, fixed);
+  data->rowsPerTile = FitRows(platform, data->expertPitch, perRow, perGroupedRow, fixed);
   if (data->rowsPerTile == 0) return TooManyExperts("MoeGatingTopKSoftmaxGrad", problem.E);
   data->head.cores = CoresForBytes(platform, CeilDiv(problem.T, kUnitRow), 8 * problem.T * problem.E);
   return Status::Ok();

@@ -13,10 +13,25 @@ def _moe_gating_top_k_softmax_bprop(attrs):
     absent = () if has_softmax else ("dsoftmax",)
     grad = primitive("moe_gating_top_k_softmax_grad", absent, k=attrs["k"], renorm=attrs["renorm"])
 
-    def bprop(x, finished, out, dout):
-        dsoftmax = dout[3] if has_softmax else None
-        dx = grad(dout[0], x, out[1], dsoftmax)
-        return dx, ms_ops.zeros_like(finished) if has_finished else None
+    if has_softmax and has_finished:
+
+        def bprop(x, finished, out, dout):
+            return grad(dout[0], x, out[1], dout[3]), ms_ops.zeros_like(finished)
+
+    elif has_softmax:
+
+        def bprop(x, finished, out, dout):
+            return grad(dout[0], x, out[1], dout[3]), None
+
+    elif has_finished:
+
+        def bprop(x, finished, out, dout):
+            return grad(dout[0], x, out[1], None), ms_ops.zeros_like(finished)
+
+    else:
+
+        def bprop(x, finished, out, dout):
+            return grad(dout[0], x, out[1], None), None
 
     return bprop
 
