@@ -19,6 +19,7 @@
 #include <new>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 #include <thread>
 
 namespace mst {
@@ -271,10 +272,14 @@ class Pool {
       return;
     }
     std::lock_guard<std::mutex> oneLaunch(launchMutex_);
-    launch->SetConcurrency(threads);
     {
       std::lock_guard<std::mutex> lock(mutex_);
-      for (; workers_ < helpers; ++workers_) std::thread(&Pool::Work, this).detach();
+      try {
+        for (; workers_ < helpers; ++workers_) std::thread(&Pool::Work, this).detach();
+      } catch (const std::system_error&) {
+        // The process may have no more threads: those it has do the work.
+      }
+      launch->SetConcurrency(std::min(threads, workers_ + 1));
       launch_ = launch;
       seats_ = helpers;
       generation_.fetch_add(1, std::memory_order_release);
