@@ -115,6 +115,38 @@ void TestTypes(const char* name) {
   }
 }
 
+// A and B are rows of one block in L1: A from row 3, B transposed from row 8.
+void TestBothInL1() {
+  const int rows = 40, k = 24, m = 7, n = 16;
+  std::vector<float> x = Random<float>(rows * k), c(m * n);
+  TPipe pipe;
+  TSCM<TPosition::GM, 1> l1;
+  pipe.InitBuffer(l1, 1, uint32_t(rows * k * 4));
+  LocalTensor<float> block = l1.AllocTensor<float>();
+  DataCopy(block, Global(x), Nd2NzParams(1, uint16_t(rows), uint16_t(k), 0, uint16_t(k), uint16_t(rows), 1, 0));
+  l1.EnQue(block);
+  block = l1.DeQue<float>();
+  matmul::Matmul<matmul::MatmulType<TPosition::TSCM, CubeFormat::NZ, float>,
+                 matmul::MatmulType<TPosition::TSCM, CubeFormat::NZ, float, true>,
+                 matmul::MatmulType<TPosition::GM, CubeFormat::ND, float>>
+      mm;
+  mm.SetOrgShape(rows, rows, k, k, n);
+  mm.SetSingleShape(m, n, k);
+  mm.SetTensorA(block[3 * 8]);
+  mm.SetTensorB(block[8 * 8], true);
+  mm.IterateAll(Global(c));
+  bool ok = true;
+  for (int i = 0; i < m; i++) {
+    for (int j = 0; j < n; j++) {
+      double sum = 0;
+      for (int p = 0; p < k; p++) sum += double(x[(3 + i) * k + p]) * x[(8 + j) * k + p];
+      ok = ok && std::fabs(c[i * n + j] - sum) < 1e-4;
+    }
+  }
+  Check(ok, "product of two operands in L1", "");
+  l1.FreeTensor(block);
+}
+
 void TestGlobalWithBias() {
   const int m = 9, n = 21, k = 33;
   std::vector<float> a = Random<float>(m * k), b = Random<float>(n * k), bias = Random<float>(n), c(m * n);
@@ -260,6 +292,7 @@ int main() {
   TestTypes<float>("float");
   TestTypes<half>("half");
   TestTypes<bfloat16_t>("bfloat16");
+  TestBothInL1();
   TestGlobalWithBias();
   for (int i = 0; i < 30; i++) {
     const int rows = Uniform(1, 40), columns = Uniform(6, 140);

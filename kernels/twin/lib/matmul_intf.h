@@ -7,6 +7,7 @@
 #define MST_TWIN_LIB_MATMUL_INTF_H_
 
 #include <type_traits>
+#include <utility>
 
 #include "gemm.h"
 #include "kernel_operator.h"
@@ -105,13 +106,16 @@ class Matmul {
     check::Issue(
         PIPE_M, "IterateAll", check::Count(static_cast<int64_t>(m_) * n_),
         [call = *this, gm, enAtomic] { call.Multiply(const_cast<float*>(gm.GetPhyAddr()), enAtomic == 1); },
-        check::OutBlocks(gm, m_, n_ * sizeof(DstT), (ldc_ - n_) * sizeof(DstT)));
+        check::OutBlocks(gm, m_, n_ * sizeof(DstT), (ldc_ - n_) * sizeof(DstT)),
+        InGm(a_, aBuffer_, aTransposed_, m_, k_, aTransposed_ ? orgM_ : orgKa_),
+        InGm(b_, bBuffer_, bTransposed_, k_, n_, bTransposed_ ? orgKb_ : orgN_));
   }
   void WaitIterateAll() {}
   void End() {}
 
  private:
   static constexpr mst::gemm::Elem kElem = detail::ElemOf<SrcT>();
+  static constexpr int64_t kC0 = ONE_BLK_SIZE / sizeof(SrcT);  // elements of a row in one fractal
 
   void SetA(const SrcT* data, uint8_t* buffer, bool transposed) {
     if (transposed && !A_TYPE::isTrans) mst::KernelError("SetTensorA: the type of A does not allow a transpose");
@@ -126,10 +130,19 @@ class Matmul {
     bTransposed_ = transposed;
   }
 
+  // What the product reads of an operand in global memory: `rows` x `cols`, or the other way round if it is transposed.
+  static check::Operand InGm(const SrcT* data, const uint8_t* buffer, bool transposed, int64_t rows, int64_t cols,
+                             int64_t pitch) {
+    GlobalTensor<SrcT> gm;
+    gm.SetGlobalBuffer(const_cast<SrcT*>(data));
+    if (buffer != nullptr) rows = cols = 0;  // it is in L1
+    if (transposed) std::swap(rows, cols);
+    return check::InBlocks(gm, rows, cols * sizeof(SrcT), (pitch - cols) * sizeof(SrcT));
+  }
+
   // The place of an element of an L1 buffer in the matrix that was brought into it.
   static void PlaceInL1(const detail::L1Matrix& matrix, const SrcT* data, const uint8_t* buffer, int64_t* row,
                         int64_t* column) {
-    constexpr int64_t kC0 = ONE_BLK_SIZE / sizeof(SrcT);
     if (matrix.state == detail::L1Matrix::kEmpty) mst::KernelError("Matmul: an operand in L1 was never copied there");
     const int64_t offset = data - reinterpret_cast<const SrcT*>(buffer);
     *row = offset / kC0 % matrix.nzRows;
@@ -178,6 +191,11 @@ class Matmul {
       return;
     }
     if (l1.state != packed) {
+      const int64_t nzColumns = (l1.columns + kC0 - 1) / kC0 * kC0;
+      const size_t room = detail::L1Room(static_cast<size_t>(l1.nzRows * nzColumns) * sizeof(SrcT));
+      if (static_cast<size_t>(mst::gemm::PanelBytes(kElem, panels.k, panels.n)) > room) {
+        mst::KernelError("Matmul: B is too wide for its buffer in L1 once rearranged");
+      }
       mst::gemm::Pack(kElem, View(source, l1.rowStride, bTransposed_), panels.k, panels.n, bBuffer_);
       l1.state = packed;
     }
@@ -191,7 +209,7 @@ class Matmul {
   uint8_t* bBuffer_ = nullptr;
   bool aTransposed_ = false;
   bool bTransposed_ = false;
-  int32_t m_ = 0, n_ = 0, k_ = 0;                       // of this product
+  int32_t m_ = 0, n_ = 0, k_ = 0;                        // of this product
   int32_t orgM_ = 0, orgN_ = 0, orgKa_ = 0, orgKb_ = 0;  // of the whole matrices
   int32_t ldc_ = 0;
 };
