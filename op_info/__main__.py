@@ -69,7 +69,7 @@ def table():
     targets = sorted({target for spec in specs.values() for target in spec.targets})
     rows = [["operator", "family", "floating types", "gradient", *targets], ["---"] * (4 + len(targets))]
     for name, spec in specs.items():
-        if name.endswith("_grad"):
+        if name != spec.folder:  # a gradient, or another part of the operator its folder is named after
             continue
         floats = [dtype for dtype in ("float32", "float16", "bfloat16") if _takes(spec, dtype)]
         support = ["all" if spec.targets.get(t) == ALL else "some" if t in spec.targets else "-" for t in targets]

@@ -220,6 +220,9 @@ def test_attribute_rules(spec, attr):
             _check.attributes(spec, values)
     for value in attr.choices:
         _check.attributes(spec, {**attrs, attr.name: value})
+    if attr.type is int:
+        with pytest.raises(ValueError, match=f"^For '{spec.class_name}', '{attr.name}' must fit in 64 bits"):
+            _check.attributes(spec, {**attrs, attr.name: 2**63})
     if attr.default == REQUIRED:
         with pytest.raises(TypeError, match=f"^For '{spec.class_name}', '{attr.name}' must be given"):
             _check.attributes(spec, {name: value for name, value in attrs.items() if name != attr.name})

@@ -37,6 +37,8 @@ def _typed(spec, attr, value):
     if not isinstance(value, _ABSTRACT[attr.type]) or (is_bool and attr.type is not bool):
         name, got = attr.type.__name__, type(value).__name__
         raise TypeError(f"For '{spec.class_name}', '{attr.name}' must be of type {name}, but got {value!r} ({got}).")
+    if attr.type is int and not -(2**63) <= value < 2**63:
+        raise ValueError(f"For '{spec.class_name}', '{attr.name}' must fit in 64 bits, but got {value}.")
     return attr.type(value)
 
 
@@ -59,3 +61,6 @@ def _int64_tensor(op, name, values):
         if not isinstance(value, numbers.Integral) or isinstance(value, bool):
             raise TypeError(f"For '{op}', '{name}' must hold int, but got {value!r} ({type(value).__name__}).")
     return Tensor(values, mstype.int64)
+
+
+_int64_tensor.__module__ = None  # see _custom.primitive: not rewritten by amp O1
