@@ -64,8 +64,8 @@ def build(out, cxx, level, flags=""):
     """The libraries and the runner by one compiler."""
     for tool in cxx.split()[:1]:
         assert shutil.which(tool), f"{tool} is not installed: apt-get install g++ g++-aarch64-linux-gnu"
-    subprocess.run([sys.executable, "setup.py", "build_native", "--cxx", cxx, "--out", out, "--levels", level, "--flags", flags],
-                   cwd=ROOT, check=True)  # fmt: skip
+    command = [sys.executable, "setup.py", "build_native", "--cxx", cxx, "--out", out, "--levels", level]
+    subprocess.run([*command, "--flags", flags], cwd=ROOT, check=True)
     runner = pathlib.Path(out) / "runner"
     subprocess.run([*cxx.split(), "-std=c++17", "-O1", "-g1", "-Wall", "-Wextra", "-D_GLIBCXX_USE_CXX11_ABI=0",
                     f"-I{ROOT / 'kernels'}", f"-I{ROOT / 'kernels' / 'twin'}", str(HERE / "cpp" / "runner.cpp"), "-o",

@@ -2,6 +2,10 @@
 """flash_attention inside MindSpore: jit, recompute, mixed precision, dynamic shapes, threads, memory, views."""
 
 import gc
+import os
+import pathlib
+import subprocess
+import sys
 import threading
 
 import mindspore as ms
@@ -71,15 +75,11 @@ def test_flash_attention_options():
     close(out, expected(*flat, layout="BSH", head_num=2, scale=0.25)[0])
 
 
-@pytest.mark.parametrize("capture", ["ast", "bytecode", "trace"])
-@pytest.mark.parametrize("level", ["O0", "O1"])
-def test_jit(capture, level):
-    q, k, v = qkv()
-    net = ms.jit(attend, capture_mode=capture, jit_level=level)
-    close(net(*map(ms.Tensor, (q, k, v))), expected(q, k, v)[0])
-    grads = ms.jit(ms.grad(attend, (0, 1, 2)), capture_mode=capture, jit_level=level)(*map(ms.Tensor, (q, k, v)))
-    for name, g in zip("qkv", grads):
-        close(g, expected(q, k, v)[1][name])
+def test_jit():
+    script = pathlib.Path(__file__).with_name("capture_modes.py")
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=300, env=env)
+    assert done.returncode == 0 and done.stdout.count("ok") == 6, done.stdout + done.stderr[-4000:]
 
 
 @pytest.mark.parametrize("level", ["O0", "O1"])
@@ -120,7 +120,11 @@ def test_amp(level, graph):
     q, k, v = np.split(x.astype(np.float64) @ weight.T, 3, -1)
     wanted = ref.forward(q, k, v, layout="BSH", head_num=2, scale=0.25, sparse_mode=3)["out"]
     net = ms.amp.auto_mixed_precision(net, level)
-    step = ms.value_and_grad(lambda x: net(x).sum(), None, net.trainable_params())
+
+    def loss(x):
+        return net(x).sum()
+
+    step = ms.value_and_grad(loss, None, net.trainable_params())
     close(net(ms.Tensor(x)), wanted, 2e-5 if level == "O0" else 2e-2)
     loss, (grad,) = step(ms.Tensor(x))
     assert np.isfinite(loss.asnumpy()) and np.isfinite(grad.asnumpy()).all() and np.abs(grad.asnumpy()).max() > 0
