@@ -163,10 +163,20 @@ def test_bad_attribute_keeps_its_type(mode, error, text, epsilon):
 
 
 @MODES
-def test_none_for_an_input_that_must_be_there(mode):
+@pytest.mark.parametrize("value, got", [(None, "None"), ([1.0, 2.0], "a tuple"), ((1, 2), "a tuple")])
+def test_what_is_no_tensor(mode, value, got):
     ms.set_context(mode=mode)
-    with pytest.raises(TypeError, match="For 'RmsNorm', 'gamma' must be a Tensor, but got None."):
-        Call(0.125)(Tensor(X), None)
+    with pytest.raises(TypeError, match=f"For 'RmsNorm', 'x' must be a Tensor, but got {got}."):
+        CallOn(value)(Tensor(GAMMA))
+
+
+class CallOn(nn.Cell):
+    def __init__(self, x):
+        super().__init__()
+        self.x = x
+
+    def construct(self, gamma):
+        return ops.rms_norm(self.x, gamma, epsilon=0.25)[0]
 
 
 def test_bad_shape_of_a_dynamic_graph_comes_from_the_kernel_with_the_same_text():

@@ -22,6 +22,7 @@ _DTYPE_NAMES = {
     ms.bool_: "bool",
 }
 _MS_DTYPES = {name: dtype for dtype, name in _DTYPE_NAMES.items()}
+_SEQUENCE = "a tuple"  # in place of a dtype
 _BPROPS = {}
 _CACHED_SHAPES = 1024  # results of inference that a primitive keeps
 
@@ -95,6 +96,8 @@ class _Primitive(ops.Custom):
 
     def __infer__(self, *args):
         dtypes = [_dtype_name(arg["dtype"]) for arg in args]
+        if _SEQUENCE in dtypes:
+            self._reject(dtypes)
         key = (*dtypes, *[tuple(arg["shape"] or ()) for arg in args])
         known = self._inferred.get(key)
         if known is None:
@@ -117,17 +120,18 @@ class _Primitive(ops.Custom):
     def __call__(self, *args):
         # After use in a dynamic graph <Op>InferShape comes before __infer__, and is not told which inputs are None.
         if [arg is None for arg in args] != self._is_absent:
-            self._reject(args)
+            self._reject([None if arg is None else "a tensor" for arg in args])
         return super().__call__(*args)
 
     def _reject(self, args):
+        """Says what is wrong with the inputs: None, _SEQUENCE or anything else for a tensor."""
         name = self._spec.class_name
         if len(args) != len(self._is_absent):
             number = len(self._is_absent)
             raise TypeError(f"For '{name}', the number of inputs must be {number}, but got {len(args)}.")
         for tensor, arg in zip(self._spec.inputs, args):
-            if arg is None and not tensor.optional:
-                raise TypeError(f"For '{name}', '{tensor.name}' must be a Tensor, but got None.")
+            if arg == _SEQUENCE or (arg is None and not tensor.optional):
+                raise TypeError(f"For '{name}', '{tensor.name}' must be a Tensor, but got {arg}.")
         raise ValueError(f"For '{name}', exactly the inputs that are None must be named in `absent`.")
 
 
@@ -138,5 +142,7 @@ def _unused(*_):
 def _dtype_name(dtype):
     if dtype is None:
         return None
+    if isinstance(dtype, (tuple, list)):
+        return _SEQUENCE
     element = dtype.element_type() if hasattr(dtype, "element_type") else dtype
     return _DTYPE_NAMES.get(element) or str(element).lower()
