@@ -210,7 +210,7 @@ def composed_gating(c):
     from mindspore import ops
 
     def gating(x):
-        values, _ = ops.topk(ops.softmax(x.astype("float32"), -1), c.K)
+        values, _ = ops.topk(ops.softmax(x.astype("float32"), -1), c.k)
         return values
 
     return gating
@@ -220,7 +220,7 @@ def torch_gating(c):
     """Softmax and top-k."""
     import torch
 
-    return lambda x: torch.topk(torch.softmax(x.float(), -1), c.K)[0]
+    return lambda x: torch.topk(torch.softmax(x.float(), -1), c.k)[0]
 
 
 @form("moe_gating_top_k_softmax", composed=composed_gating, torch=torch_gating)
