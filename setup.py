@@ -35,12 +35,12 @@ JOBS = 2  # compilers at once
 
 # MindSpore's wheels use the old string ABI, and attributes come as strings. A level's code must never be shared with
 # another level's: no unique symbols, and the linker script exports the entry points alone.
-FLAGS = (
-    "-std=c++17 -fPIC -fno-gnu-unique -fmax-errors=8 -Wall -Wextra -D_GLIBCXX_USE_CXX11_ABI=0 "
-    f"-I{KERNELS} -I{KERNELS}/twin -fno-math-errno -fno-trapping-math "
-    "-Wno-unused-parameter "  # all kernels have the same parameters
-    "-Wno-uninitialized -Wno-maybe-uninitialized"  # false alarms of GCC 12 in its AVX-512 headers
-)
+FLAGS = [
+    *["-std=c++17", "-fPIC", "-fno-gnu-unique", "-fmax-errors=8", "-Wall", "-Wextra", "-D_GLIBCXX_USE_CXX11_ABI=0"],
+    *(f"-I{KERNELS}", f"-I{KERNELS}/twin", "-fno-math-errno", "-fno-trapping-math"),
+    "-Wno-unused-parameter",  # all kernels have the same parameters
+    *("-Wno-uninitialized", "-Wno-maybe-uninitialized"),  # false alarms of GCC 12 in its AVX-512 headers
+]
 _AVX2 = "-mavx2 -mfma -mf16c"
 LEVELS = {
     "x86_64": {
@@ -60,12 +60,12 @@ class Builder:
     """Compiles and links what is older than its sources."""
 
     def __init__(self, cxx, build_dir, keep_going=False, flags=""):
-        self.cxx = cxx
-        self.flags = flags
+        self.cxx = shlex.split(cxx)
+        self.flags = shlex.split(flags)
         self.build_dir = pathlib.Path(build_dir).resolve()
         self.keep_going = keep_going
         self.failed = []
-        machine = subprocess.run([*shlex.split(cxx), "-dumpmachine"], capture_output=True, text=True, check=True).stdout
+        machine = subprocess.run([*self.cxx, "-dumpmachine"], capture_output=True, text=True, check=True).stdout
         self.arch = machine.split("-")[0]
         if self.arch not in LEVELS:
             raise SystemExit(f"ms_ops_transformer needs x86_64 or aarch64, but {cxx} is for {self.arch}")
@@ -126,10 +126,10 @@ class Builder:
         """Whether the object was made by this command from files that are all older."""
         note = target.with_suffix(".cmd")
         depfile = target.with_suffix(".d")
-        if not (target.exists() and note.exists() and depfile.exists()) or note.read_text() != command:
+        if not (target.exists() and note.exists() and depfile.exists()) or shlex.split(note.read_text()) != command:
             return False
         built = target.stat().st_mtime
-        names = depfile.read_text().replace("\\\n", " ").split(":", 1)[1].split()
+        names = shlex.split(depfile.read_text().replace("\\\n", " ").split(":", 1)[1])
         return all(os.path.exists(name) and os.path.getmtime(name) <= built for name in names)
 
     def _is_skipped(self, source):
@@ -140,11 +140,12 @@ class Builder:
     def _compile(self, source, config, flags):
         target = self.build_dir / "obj" / config / (source.stem + ".o")
         target.parent.mkdir(parents=True, exist_ok=True)
-        command = f"{self.cxx} {FLAGS} {flags} {self.flags} -MMD -MF {target.with_suffix('.d')} -c {source} -o {target}"
+        command = [*self.cxx, *FLAGS, *flags, *self.flags, "-MMD", "-MF", str(target.with_suffix(".d"))]
+        command += ["-c", str(source), "-o", str(target)]
         if self._is_fresh(target, command) or (target.exists() and self._is_skipped(source)):
             return target
         start = time.time()
-        done = subprocess.run(shlex.split(command), capture_output=True, text=True)
+        done = subprocess.run(command, capture_output=True, text=True)
         print(f"  {config:8} {source.name} {time.time() - start:.1f} s", flush=True)
         if done.stderr:
             print(done.stderr, file=sys.stderr, flush=True)
@@ -152,7 +153,7 @@ class Builder:
             target.unlink(missing_ok=True)
             return None
         os.utime(target, (start, start))  # an edit during the compilation counts as newer
-        target.with_suffix(".cmd").write_text(command)
+        target.with_suffix(".cmd").write_text(shlex.join(command))
         return target
 
     def _compile_all(self, groups, config, flags):
@@ -172,22 +173,22 @@ class Builder:
 
     def _link(self, target, objects, flags, extra=()):
         inputs = [path for paths in objects.values() for path in paths]
-        command = f"{self.cxx} -shared -o {target} {' '.join(map(str, inputs))} {flags}"
+        command = [*self.cxx, "-shared", "-o", str(target), *map(str, inputs), *flags]
         note = self.build_dir / "obj" / (target.name + ".cmd")
         newest = max(path.stat().st_mtime for path in [*inputs, *extra])
-        fresh = target.exists() and note.exists() and note.read_text() == command and target.stat().st_mtime > newest
-        if fresh:
+        fresh = target.exists() and note.exists() and shlex.split(note.read_text()) == command
+        if fresh and target.stat().st_mtime > newest:
             return
         target.parent.mkdir(parents=True, exist_ok=True)
         new = target.with_suffix(".new")  # a running process keeps the old file
         done = subprocess.run(
-            shlex.split(command.replace(f"-o {target} ", f"-o {new} ")), capture_output=True, text=True
+            [str(new) if word == str(target) else word for word in command], capture_output=True, text=True
         )
         if done.returncode:
             print(done.stderr, file=sys.stderr, flush=True)
             raise CompileError(f"{target.name} does not link")
         new.replace(target)
-        note.write_text(command)
+        note.write_text(shlex.join(command))
         print(f"  linked   {target.name}", flush=True)
 
     # ---- libraries
@@ -195,8 +196,8 @@ class Builder:
     def runtime(self, lib_dir):
         """libmst_runtime.so."""
         with self._locked("runtime"):
-            objects = self._compile_all(self.runtime_sources(), "runtime", "-O2")
-            flags = "-Wl,-soname,libmst_runtime.so -Wl,--no-undefined -pthread"
+            objects = self._compile_all(self.runtime_sources(), "runtime", ["-O2"])
+            flags = ["-Wl,-soname,libmst_runtime.so", "-Wl,--no-undefined", "-pthread"]
             self._link(lib_dir / "libmst_runtime.so", objects, flags)
 
     def level(self, lib_dir, level, runtime_dir=None):
@@ -204,25 +205,25 @@ class Builder:
         runtime_dir = runtime_dir or lib_dir
         with self._locked(level):
             flags = CHECKED[self.arch] if level == "checked" else LEVELS[self.arch][level]
-            objects = self._compile_all(self.level_sources(level == "checked"), level, flags)
+            objects = self._compile_all(self.level_sources(level == "checked"), level, flags.split())
             specs = [spec for spec in all_specs().values() if spec.name in objects]
             names = " ".join(f"{symbol};" for spec in specs for symbol in cpu.exported_symbols(spec))
             script = self._generate(f"{level}.map", f"{{ global: {cpu.LAUNCH_BEGIN}; {names} local: *; }};\n")
-            flags = f"-Wl,--version-script={script} -L{runtime_dir} -lmst_runtime"
-            flags += " -Wl,-rpath,$ORIGIN -Wl,--no-undefined -pthread"
-            self._link(lib_dir / f"libmst_{level}.so", objects, flags.replace("$", "\\$"), [script])
+            flags = [f"-Wl,--version-script={script}", f"-L{runtime_dir}", "-lmst_runtime"]
+            flags += ["-Wl,-rpath,$ORIGIN", "-Wl,--no-undefined", "-pthread"]
+            self._link(lib_dir / f"libmst_{level}.so", objects, flags, [script])
 
     def native(self, package_dir):
         """The Python module."""
         import pybind11
 
         suffix = sysconfig.get_config_var("EXT_SUFFIX")
-        includes = f"-isystem {pybind11.get_include()} -isystem {sysconfig.get_paths()['include']}"
+        includes = ["-isystem", pybind11.get_include(), "-isystem", sysconfig.get_paths()["include"]]
         groups = {"": [KERNELS / "common" / "native.cpp"]}
         config = "py" + sysconfig.get_config_var("py_version_nodot")
         with self._locked(config):
-            objects = self._compile_all(groups, config, f"-O2 -fvisibility=hidden {includes}")
-            flags = f"-L{package_dir}/_lib -lmst_runtime -Wl,-rpath,$ORIGIN/_lib".replace("$", "\\$")
+            objects = self._compile_all(groups, config, ["-O2", "-fvisibility=hidden", *includes])
+            flags = [f"-L{package_dir}/_lib", "-lmst_runtime", "-Wl,-rpath,$ORIGIN/_lib"]
             self._link(package_dir / f"_native{suffix}", objects, flags)
 
     def package(self, package_dir, levels=None):
