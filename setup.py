@@ -36,10 +36,20 @@ JOBS = 2  # compilers at once
 # MindSpore's wheels use the old string ABI, and attributes come as strings. A level's code must never be shared with
 # another level's: no unique symbols, and the linker script exports the entry points alone.
 FLAGS = [
-    *["-std=c++17", "-fPIC", "-fno-gnu-unique", "-fmax-errors=8", "-Wall", "-Wextra", "-D_GLIBCXX_USE_CXX11_ABI=0"],
-    *(f"-I{KERNELS}", f"-I{KERNELS}/twin", "-fno-math-errno", "-fno-trapping-math"),
+    "-std=c++17",
+    "-fPIC",
+    "-fno-gnu-unique",
+    "-fmax-errors=8",
+    "-Wall",
+    "-Wextra",
+    "-D_GLIBCXX_USE_CXX11_ABI=0",
+    f"-I{KERNELS}",
+    f"-I{KERNELS}/twin",
+    "-fno-math-errno",
+    "-fno-trapping-math",
     "-Wno-unused-parameter",  # all kernels have the same parameters
-    *("-Wno-uninitialized", "-Wno-maybe-uninitialized"),  # false alarms of GCC 12 in its AVX-512 headers
+    "-Wno-uninitialized",  # false alarms of GCC 12 in its AVX-512 headers
+    "-Wno-maybe-uninitialized",
 ]
 _AVX2 = "-mavx2 -mfma -mf16c"
 LEVELS = {
