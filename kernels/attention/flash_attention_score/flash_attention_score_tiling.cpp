@@ -2,6 +2,7 @@
 #include "attention/flash_attention_score/flash_attention_score_tiling.h"
 
 #include <algorithm>
+#include <iterator>
 #include <vector>
 
 #include "attention/flash_attention_score/flash_attention_score_band.h"
@@ -24,8 +25,10 @@ struct Candidate {
   int32_t stripRows;
 };
 // Best first; the last fits everywhere.
-constexpr Candidate kCandidates[] = {{64, 512, 16}, {64, 256, 16}, {32, 256, 16}, {64, 128, 16},
+constexpr Candidate kCandidates[] = {{96, 256, 16}, {64, 256, 16}, {32, 256, 16}, {64, 128, 16},
                                      {32, 128, 16}, {16, 128, 16}, {16, 64, 16},  {16, 32, 16}};
+constexpr int64_t kFewKeys = 2048;  // with less, what a block computes beyond a diagonal counts
+constexpr int32_t kMaxRowsOfShortDiagonal = 64;
 
 bool RowsAreFarApart(const FlashAttentionScoreShape& s) { return std::max(s.kRow, s.vRow) > kFlashMaxPitch; }
 
@@ -147,6 +150,17 @@ FlashLengths LongestOf(const FlashAttentionScoreProblem& problem) {
   return longest;
 }
 
+// The first that fits UB and L1, or the last.
+Candidate CandidateFor(const FlashAttentionScoreProblem& p, const Platform& platform, int64_t keys, int64_t l1Rows,
+                       int64_t dvPad) {
+  const bool hasShortDiagonal = p.shape.sparseMode >= 2 && keys < kFewKeys;
+  for (const Candidate& c : kCandidates) {
+    if (hasShortDiagonal && c.qRows > kMaxRowsOfShortDiagonal) continue;
+    if (UbBytes(p, c, dvPad) <= platform.ubBytes && c.kvCols <= l1Rows) return c;
+  }
+  return kCandidates[std::size(kCandidates) - 1];
+}
+
 int64_t TasksOf(const FlashAttentionScoreShape& s, const Platform& platform) {
   const int64_t tasks = int64_t{platform.vectorCores} * platform.tasksPerCore;
   // With few heads several cores pack the same keys: then no more of them than there are threads.
@@ -175,17 +189,14 @@ Status FlashAttentionScoreTiling(const FlashAttentionScoreProblem& problem, cons
   t.dPad = static_cast<int32_t>(RoundUp(s.D, kHeadPad));
   t.dvPad = static_cast<int32_t>(RoundUp(s.Dv, kHeadPad));
   const int64_t l1Rows = L1Rows(problem, platform, t.dPad, t.dvPad);
-  const Candidate* best = &kCandidates[0];
-  while (best + 1 != std::end(kCandidates) &&
-         (UbBytes(problem, *best, t.dvPad) > platform.ubBytes || best->kvCols > l1Rows))
-    ++best;
-  t.qRows = best->qRows;
-  t.kvCols = best->kvCols;
-  t.stripRows = best->stripRows;
-  t.stripFloats = static_cast<int32_t>(StripFloats(*best, t.dvPad));
-  t.scoreRow = static_cast<int32_t>(t.kvCols + kPadFloats);
-  t.outElements = static_cast<int32_t>(OutElements(problem, *best, t.dvPad));
   const FlashLengths longest = LongestOf(problem);
+  const Candidate best = CandidateFor(problem, platform, longest.keys, l1Rows, t.dvPad);
+  t.qRows = best.qRows;
+  t.kvCols = best.kvCols;
+  t.stripRows = best.stripRows;
+  t.stripFloats = static_cast<int32_t>(StripFloats(best, t.dvPad));
+  t.scoreRow = static_cast<int32_t>(t.kvCols + kPadFloats);
+  t.outElements = static_cast<int32_t>(OutElements(problem, best, t.dvPad));
   t.superRows = static_cast<int32_t>(
       std::min(RoundDown(l1Rows, t.kvCols), std::max<int64_t>(RoundUp(longest.keys, t.kvCols), t.kvCols)));
   const bool oneSuper = longest.keys <= t.superRows;
