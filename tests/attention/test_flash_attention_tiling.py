@@ -1,0 +1,114 @@
+# Copyright 2026 The ms_ops_transformer authors. SPDX-License-Identifier: Apache-2.0
+"""Invariants of the tiling of flash_attention_score and its gradient, for the CPU and for the card."""
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ms_ops_transformer import _native
+from ms_ops_transformer.op_info import registry
+
+PLATFORMS = _native.platforms()
+BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
+
+
+@st.composite
+def problems(draw):
+    """(inputs by name, attributes, sizes): any layout, also packed, with the options that change a tiling."""
+    size = {"nkv": draw(st.integers(1, 5)), "B": draw(st.integers(1, 9)), "dtype": draw(st.sampled_from(list(BYTES)))}
+    size["N"] = size["nkv"] * draw(st.integers(1, 4))
+    size["D"], size["Dv"] = draw(st.integers(1, 1024)), draw(st.integers(1, 1024))
+    lengths = st.one_of(st.integers(1, 80), st.integers(1, 3000), st.just(70000))
+    layout = draw(st.sampled_from(["BNSD", "BSH", "TND"]))
+    attrs = {a.name: a.default for a in registry.get("flash_attention_score").attrs}
+    attrs.update(head_num=size["N"], input_layout=layout, sparse_mode=draw(st.sampled_from([0, 2, 3])))
+    inputs = {}
+    if layout == "TND":
+        pairs = [(draw(st.integers(0, 900)), draw(st.integers(0, 900))) for _ in range(size["B"])]
+        ends = np.cumsum(np.array(pairs, np.int64), 0)
+        size["rows"], size["Sq"], size["Skv"] = [p[0] for p in pairs], int(ends[-1, 0]), int(ends[-1, 1])
+        inputs["actual_seq_qlen"], inputs["actual_seq_kvlen"] = (np.ascontiguousarray(e) for e in ends.T)
+    else:
+        size["Sq"], size["Skv"] = draw(lengths), draw(lengths)
+        size["rows"] = [size["Sq"]] * size["B"]
+
+    def shape(heads, rows, width):
+        return {"BNSD": [size["B"], heads, rows, width], "BSH": [size["B"], rows, heads * width],
+                "TND": [rows, heads, width]}[layout]  # fmt: skip
+
+    inputs["query"] = (shape(size["N"], size["Sq"], size["D"]), size["dtype"])
+    inputs["key"] = (shape(size["nkv"], size["Skv"], size["D"]), size["dtype"])
+    inputs["value"] = (shape(size["nkv"], size["Skv"], size["Dv"]), size["dtype"])
+    if draw(st.booleans()) and layout != "TND":
+        inputs["real_shift"] = ([1, size["N"], 1, size["Skv"]], size["dtype"])
+    if draw(st.booleans()):
+        inputs["sink"] = ([size["N"]], "float32")
+    if draw(st.booleans()):
+        attrs["keep_prob"] = 0.5
+        inputs["seed_offset"] = ([2], "int64")
+    return inputs, attrs, size
+
+
+def plan(op, inputs, attrs, platform):
+    return _native.plan(op, [inputs.get(t.name) for t in registry.get(op).inputs], attrs, platform)
+
+
+def check_units(tiling, units, platform):
+    begin = tiling["unitBegin"][: tiling["cores"] + 1]
+    assert 0 <= tiling["cores"] <= len(tiling["unitBegin"]) - 1
+    assert tiling["cores"] <= platform["vectorCores"] * platform["tasksPerCore"]
+    if tiling["cores"]:
+        assert begin[0] == 0 and begin[-1] == units and all(a <= b for a, b in zip(begin, begin[1:])), begin
+    else:
+        assert units == 0
+
+
+def check_tiles(t, size, platform):
+    element = BYTES[size["dtype"]]
+    assert t["qRows"] > 0 and t["kvCols"] > 0 and t["stripRows"] > 0 and t["qRows"] % t["stripRows"] == 0
+    assert t["chunkRows"] > 0 and t["chunkRows"] % t["qRows"] == 0
+    assert t["superRows"] > 0 and t["superRows"] % t["kvCols"] == 0
+    assert t["dPad"] >= size["D"] and t["dvPad"] >= size["Dv"] and t["dPad"] % 16 == t["dvPad"] % 16 == 0
+    assert t["scoreRow"] >= t["kvCols"] and t["scoreRow"] * 4 % 32 == 0
+    if platform["soc"] != "cpu":
+        panel = t["superRows"] * (t["dPad"] + t["dvPad"]) * element  # keys and values of a super-block
+        assert panel <= platform["l1Bytes"], f"{panel} bytes of L1"
+    assert t["workspaceBytes"] >= t["cores"] * t["coreWorkspaceBytes"] and t["coreWorkspaceBytes"] % 32 == 0
+
+
+@settings(max_examples=300, deadline=None)
+@given(problems(), st.sampled_from(sorted(PLATFORMS)))
+def test_forward(problem, soc):
+    inputs, attrs, size = problem
+    t = plan("flash_attention_score", inputs, attrs, soc)
+    check_tiles(t, size, PLATFORMS[soc])
+    check_units(t, sum(size["nkv"] * -(-rows // t["chunkRows"]) for rows in size["rows"]), PLATFORMS[soc])
+
+
+@settings(max_examples=300, deadline=None)
+@given(problems(), st.sampled_from(sorted(PLATFORMS)))
+def test_gradient(problem, soc):
+    inputs, attrs, size = problem
+    forward = registry.get("flash_attention_score")
+    out, top, total = _native.infer(forward.name, [inputs.get(t.name) for t in forward.inputs], attrs)
+    more = {"softmax_max": top, "softmax_sum": total, "attention_out": out, "dy": out}
+    t = plan("flash_attention_score_grad", {**inputs, **{n: tuple(v) for n, v in more.items()}}, attrs, soc)
+    check_tiles(t, size, PLATFORMS[soc])
+    check_units(t, t["pairUnits"] + t["pseUnits"] + t["sinkUnits"], PLATFORMS[soc])
+    assert t["keyRows"] > 0 or size["Skv"] == 0
+    assert t["sinkUnits"] == (size["N"] if "sink" in inputs else 0)
+
+
+@settings(max_examples=100, deadline=None)
+@given(problems(), st.integers(1, 64))
+def test_sums_are_split_the_same_way_by_any_number_of_threads(problem, threads):
+    inputs, attrs, size = problem
+    tilings = []
+    try:
+        for count in (1, threads):
+            _native.set_num_threads(count)
+            tilings.append(plan("flash_attention_score", inputs, attrs, "cpu"))
+    finally:
+        _native.set_num_threads(0)
+    for name in ("qRows", "kvCols", "stripRows", "superRows"):
+        assert tilings[0][name] == tilings[1][name], name
