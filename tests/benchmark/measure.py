@@ -261,9 +261,18 @@ def peak_of(run):
 
 
 def kernel_memory(bench):
-    """{"forward": bytes, "backward": bytes} beyond inputs and outputs, in a process that ran nothing else."""
-    found = []
-    calls = bench.record(around=lambda launch: found.append(peak_of(launch)))
+    """{"forward": bytes, "backward": bytes} beyond inputs and outputs, in a process that ran nothing else.
+
+    What a launch keeps for the next one (the local memory of the threads) counts for the later ones too.
+    """
+    found, kept = [], [0]
+
+    def around(launch):
+        before = _status("VmRSS")
+        found.append(kept[0] + peak_of(launch))
+        kept[0] += max(0, _status("VmRSS") - before)
+
+    calls = bench.record(around)
     sizes = dict(zip(calls, found, strict=True))
     names = {"forward": bench.name, "backward": bench.name + "_grad"}
     return {which: sizes[op] for which, op in names.items() if op in sizes}
