@@ -26,30 +26,15 @@ class AdamW(nn.Cell):
 
     def construct(self, grads, rate):
         beta1, beta2 = self.betas
-        powers = (
-            ops.assign(self.beta1_power, self.beta1_power * beta1),
-            ops.assign(self.beta2_power, self.beta2_power * beta2),
-        )
-        grads = ops.depend(grads, powers)
+        ops.assign(self.beta1_power, self.beta1_power * beta1)
+        ops.assign(self.beta2_power, self.beta2_power * beta2)
         for i, grad in enumerate(grads):
             param = self.params[i]
             if self.decays[i]:
-                grad = ops.depend(grad, ops.assign(param, param * (1 - rate * self.decays[i])))
-            grad = ops.depend(
-                grad,
-                self.adam(
-                    param,
-                    self.exp_avg[i],
-                    self.exp_avg_sq[i],
-                    self.beta1_power,
-                    self.beta2_power,
-                    rate,
-                    beta1,
-                    beta2,
-                    self.eps,
-                    grad,
-                ),
-            )
+                ops.assign(param, param * (1 - rate * self.decays[i]))
+            moments = (self.exp_avg[i], self.exp_avg_sq[i])
+            powers = (self.beta1_power, self.beta2_power)
+            self.adam(param, *moments, *powers, rate, beta1, beta2, self.eps, grad)
         return True
 
 

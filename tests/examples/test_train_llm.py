@@ -134,12 +134,38 @@ def test_bad_arguments(folder, name):
     assert message in output and "Traceback" not in output
 
 
-def test_batches_depend_on_the_position_alone():
-    sys.path.insert(0, str(ROOT / "examples"))
-    try:
-        from llm.data import Batches
-    finally:
-        sys.path.pop(0)
+@pytest.fixture
+def examples_path(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "examples"))
+
+
+@pytest.mark.parametrize("mode", ("graph", "pynative"))
+def test_adamw_is_that_of_torch(mode, examples_path):
+    torch = pytest.importorskip("torch")
+    import mindspore as ms
+    from llm.training import AdamW
+
+    ms.set_context(mode=ms.GRAPH_MODE if mode == "graph" else ms.PYNATIVE_MODE)
+    rng = np.random.default_rng(0)
+    weights = [rng.standard_normal(shape).astype(np.float32) for shape in ((4, 3), (5,))]
+    ours = [ms.Parameter(ms.Tensor(w), name=f"p{i}") for i, w in enumerate(weights)]
+    optimizer = AdamW(ours, (0.9, 0.95), 1e-8, 0.1)
+    theirs = [torch.nn.Parameter(torch.tensor(w)) for w in weights]
+    groups = [{"params": [p], "weight_decay": 0.1 if p.ndim > 1 else 0.0} for p in theirs]
+    reference = torch.optim.AdamW(groups, lr=0.01, betas=(0.9, 0.95), eps=1e-8)
+    for _ in range(5):
+        gradients = [rng.standard_normal(w.shape).astype(np.float32) for w in weights]
+        for p, g in zip(theirs, gradients):
+            p.grad = torch.tensor(g)
+        reference.step()
+        optimizer(ms.mutable(tuple(ms.Tensor(g) for g in gradients)), ms.Tensor(0.01, ms.float32))
+    for p, q in zip(ours, theirs):
+        np.testing.assert_allclose(p.asnumpy(), q.detach().numpy(), rtol=1e-5, atol=1e-6)
+
+
+def test_batches_depend_on_the_position_alone(examples_path):
+    from llm.data import Batches
+
     tokens = np.arange(1000, dtype=np.uint16)
     whole = Batches(tokens, 10, 4, seed=1)
     seen = [whole.next() for _ in range(60)]  # more than two epochs of 99 windows
