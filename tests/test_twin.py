@@ -45,7 +45,7 @@ def build(level, program):
     cxx, level_flags, prefix = target(level)
     folder = ROOT / "build" / "twin_test" / level
     folder.mkdir(parents=True, exist_ok=True)
-    command = [cxx, *shlex.split(FLAGS), *shlex.split(level_flags)]
+    command = [cxx, *FLAGS, *shlex.split(level_flags)]
     headers = [*TWIN.rglob("*.h"), ROOT / "setup.py"]
     sources = [*sorted(TWIN.glob("*.cpp")), ROOT / "tests" / "cpp" / f"{program}.cpp"]
     objects = []
