@@ -147,6 +147,7 @@ class FlashAttentionScore(_DropoutCore):
         pre_tokens (int), next_tokens (int): limits of a band. Default ``2147483647``.
         sparse_mode (int): 0 to 8. Default ``0``.
         inner_precise (int): Default ``0``.
+        softcap (float): above 0, scaled scores x become softcap * tanh(x / softcap). Default ``0.0``.
         seed (int): start of the Cell's own dropout stream. Default ``0``.
 
     Inputs:
@@ -156,6 +157,7 @@ class FlashAttentionScore(_DropoutCore):
         - **scale** (float, optional) - overrides the constructor's. Default ``None``.
         - **real_shift** (Tensor, optional), **drop_mask** (Tensor, optional), **prefix**, **actual_seq_qlen**,
           **actual_seq_kvlen** - as for ``ops.flash_attention_score``. Default ``None``.
+        - **sink** (Tensor, optional) - float32 [N], a logit of each head without a value. Default ``None``.
         - **seed_offset** (Tensor, optional) - int64 [2] of the dropout. Default ``None``: the Cell's own.
 
     Outputs:
@@ -189,6 +191,7 @@ class FlashAttentionScore(_DropoutCore):
         next_tokens=2147483647,
         sparse_mode=0,
         inner_precise=0,
+        softcap=0.0,
         seed=0,
     ):
         name = type(self).__name__
@@ -201,6 +204,7 @@ class FlashAttentionScore(_DropoutCore):
         self.scale = None if scale is None else positive_float(name, "scale", scale)
         self.pre_tokens, self.next_tokens = pre_tokens, next_tokens
         self.sparse_mode, self.inner_precise = sparse_mode, inner_precise
+        self.softcap = positive_float(name, "softcap", softcap, zero=True)
         self.pse_type, self.q_start_idx, self.kv_start_idx = 1, 0, 0
 
     def construct(
@@ -215,6 +219,7 @@ class FlashAttentionScore(_DropoutCore):
         prefix=None,
         actual_seq_qlen=None,
         actual_seq_kvlen=None,
+        sink=None,
         seed_offset=None,
     ):
         heads = self.head_num
@@ -259,6 +264,8 @@ class FlashAttentionScore(_DropoutCore):
             pse_type=pse_type,
             q_start_idx=self.q_start_idx,
             kv_start_idx=self.kv_start_idx,
+            softcap=self.softcap,
+            sink=sink,
             seed_offset=seed_offset,
         )
 

@@ -114,6 +114,17 @@ def test_flash_attention_v2_alibi(mode):
     np.testing.assert_allclose(out, expected, rtol=1e-4, atol=1e-5)
 
 
+@MODES
+def test_flash_attention_score_softcap_and_sink(mode):
+    sink = _x(4)
+    out = nn.FlashAttentionScore(softcap=2.0)(*_t(Q, K, V), sink=ms.Tensor(sink)).asnumpy()
+    k, v = np.repeat(K, 2, 1).astype(np.float64), np.repeat(V, 2, 1)
+    s = 2 * np.tanh(Q @ k.swapaxes(-1, -2) / math.sqrt(8) / 2)
+    p = np.exp(s)
+    expected = p / (p.sum(-1, keepdims=True) + np.exp(sink)[:, None, None]) @ v
+    np.testing.assert_allclose(out, expected, rtol=1e-4, atol=1e-5)
+
+
 def _dropout_outputs(mode, cell, *arguments):
     cell.set_train()
     return [cell(*arguments).asnumpy() for _ in range(2)]
