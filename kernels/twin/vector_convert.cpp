@@ -79,6 +79,17 @@ template <typename T>
 MST_INLINE VI LoadInteger(const T* p) {
   if constexpr (sizeof(T) == 4) {
     return Lanes<int32_t>::Load(p);
+#if MST_VECTOR_BYTES == 64  // GCC 12 widens bytes in many steps
+  } else if constexpr (std::is_same_v<T, uint8_t>) {
+    return VI(_mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))));
+  } else if constexpr (std::is_same_v<T, int8_t>) {
+    return VI(_mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))));
+#elif MST_VECTOR_BYTES == 32 && defined(__AVX2__)
+  } else if constexpr (std::is_same_v<T, uint8_t>) {
+    return VI(_mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p))));
+  } else if constexpr (std::is_same_v<T, int8_t>) {
+    return VI(_mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p))));
+#endif
   } else {
     return __builtin_convertvector(
         static_cast<typename Narrow<T>::V>(*reinterpret_cast<const typename Narrow<T>::Unaligned*>(p)), VI);
