@@ -21,6 +21,9 @@ FlashLengths FlashLengthsOf(const FlashAttentionScoreProblem& problem, int64_t s
 // The most rows and the most keys of any sequence.
 FlashLengths FlashLongestOf(const FlashAttentionScoreProblem& problem);
 
+// Packed sequences come with where each ends; other layouts have no lengths. Part of FlashAttentionProblemOf.
+Status FlashReadLengths(const OpArgs& args, FlashAttentionScoreProblem* problem);
+
 // Rules of sparse_mode, the token limits and prefix; part of FlashAttentionProblemOf.
 Status FlashCheckBand(const OpArgs& args, FlashAttentionScoreProblem* problem);
 

@@ -140,16 +140,6 @@ class UnitSplit {
   int64_t total_ = 0;
 };
 
-// Longest sequences: rows and keys.
-FlashLengths LongestOf(const FlashAttentionScoreProblem& problem) {
-  FlashLengths longest = {0, 0};
-  for (int64_t b = 0; b < (problem.shape.packed != 0 ? problem.shape.B : std::min<int64_t>(1, problem.shape.B)); ++b) {
-    const FlashLengths lengths = FlashLengthsOf(problem, b);
-    longest = {std::max(longest.rows, lengths.rows), std::max(longest.keys, lengths.keys)};
-  }
-  return longest;
-}
-
 // The first that fits UB and L1, or the last.
 Candidate CandidateFor(const FlashAttentionScoreProblem& p, const Platform& platform, int64_t keys, int64_t l1Rows,
                        int64_t dvPad) {
@@ -189,7 +179,7 @@ Status FlashAttentionScoreTiling(const FlashAttentionScoreProblem& problem, cons
   t.dPad = static_cast<int32_t>(RoundUp(s.D, kHeadPad));
   t.dvPad = static_cast<int32_t>(RoundUp(s.Dv, kHeadPad));
   const int64_t l1Rows = L1Rows(problem, platform, t.dPad, t.dvPad);
-  const FlashLengths longest = LongestOf(problem);
+  const FlashLengths longest = FlashLongestOf(problem);
   const Candidate best = CandidateFor(problem, platform, longest.keys, l1Rows, t.dvPad);
   t.qRows = best.qRows;
   t.kvCols = best.kvCols;
