@@ -93,7 +93,7 @@ Status RunOp(OpArgs* args, const Platform& platform, KernelFn kernel, LaunchBegi
   const Scratch workspace(head->workspaceBytes);
   if (begin != nullptr) {
     const std::vector<GmBuffer> buffers = BuffersOf(*args, workspace.data(), head->workspaceBytes);
-    begin(buffers.data(), static_cast<int>(buffers.size()));
+    begin(&platform, buffers.data(), static_cast<int>(buffers.size()));
   }
   Call call{kernel, args->column(), gm.data(), workspace.data(), tilingData.data()};
   LaunchKernel(head->cores, RunCore, &call);

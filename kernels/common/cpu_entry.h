@@ -20,8 +20,9 @@ struct GmBuffer {
   void* data;
   int64_t bytes;
 };
-// Told the buffers of a launch before its cores run: the export "mst_launch_begin" of the checked library.
-using LaunchBeginFn = void (*)(const GmBuffer* buffers, int count);
+// Told the platform and the buffers of a launch before its cores run: the export "mst_launch_begin" of the checked
+// library.
+using LaunchBeginFn = void (*)(const Platform* platform, const GmBuffer* buffers, int count);
 
 // Checks everything, plans, then runs the kernel on the thread pool. Nothing is written unless the status is ok.
 Status RunOp(OpArgs* args, const Platform& platform, KernelFn kernel, LaunchBeginFn begin = nullptr);

@@ -68,7 +68,7 @@ inline void WaitFlag(HardEvent /*event*/, int32_t /*id*/) {}
 inline void Barrier(pipe_t /*pipe*/) {}
 inline void SyncAll() {}
 
-// Buffers of a TPipe, and the queue that owns them.
+// Buffers of a TPipe, and the queue that owns them; a TBuf has none.
 inline void PipeBegin() {}
 inline void PipeEnd() {}
 inline void NewBuffer(const void* /*queue*/, TPosition /*position*/, uint8_t* /*base*/, uint32_t /*bytes*/) {}

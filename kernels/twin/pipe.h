@@ -11,6 +11,8 @@ namespace AscendC {
 
 namespace detail {
 
+void StreamFence();
+
 constexpr bool IsL1(TPosition position) {
   return position == TPosition::A1 || position == TPosition::B1 || position == TPosition::C1 ||
          position == TPosition::TSCM;
@@ -67,7 +69,7 @@ class TQueBind {
   template <TPosition srcUserPos, TPosition dstUserPos, typename T>
   bool EnQue(const LocalTensor<T>& tensor) {
     const uint32_t index = IndexOf(tensor.Buffer());
-    if (queued_ == kMaxBuffers) mst::KernelError("EnQue: the queue is full");
+    if (queued_ == (depth == 0 ? kMaxBuffers : depth)) mst::KernelError("EnQue: more tensors than the queue is deep");
     fifo_[(head_ + queued_) % kMaxBuffers] = static_cast<uint8_t>(index);
     ++queued_;
     check::QueueEnQue(this, BufferAt(index), srcUserPos, dstUserPos);
@@ -171,7 +173,7 @@ class TBuf {
 class TPipe {
  public:
   TPipe() { Init(); }
-  ~TPipe() { Destroy(); }
+  ~TPipe() noexcept(false) { Destroy(); }  // the checked build throws what is left over
   TPipe(const TPipe&) = delete;
   TPipe& operator=(const TPipe&) = delete;
 
@@ -185,6 +187,7 @@ class TPipe {
   void Destroy() {
     if (mst::ThisCore().pipe != this) return;
     check::PipeEnd();
+    detail::StreamFence();
     mst::ThisCore().pipe = nullptr;
   }
   void Reset() {
@@ -201,7 +204,7 @@ class TPipe {
   bool InitBuffer(TBuf<pos>& buf, uint32_t len) {
     buf.bytes_ = (len + ONE_BLK_SIZE - 1) / ONE_BLK_SIZE * ONE_BLK_SIZE;
     buf.buffer_ = detail::AllocLocal(pos, buf.bytes_);
-    check::NewBuffer(&buf, pos, buf.buffer_, buf.bytes_);
+    check::NewBuffer(nullptr, pos, buf.buffer_, buf.bytes_);
     return true;
   }
 

@@ -107,8 +107,8 @@ class Matmul {
         PIPE_M, "IterateAll", check::Count(static_cast<int64_t>(m_) * n_),
         [call = *this, gm, enAtomic] { call.Multiply(const_cast<float*>(gm.GetPhyAddr()), enAtomic == 1); },
         check::OutBlocks(gm, m_, n_ * sizeof(DstT), (ldc_ - n_) * sizeof(DstT)),
-        InGm(a_, aBuffer_, aTransposed_, m_, k_, aTransposed_ ? orgM_ : orgKa_),
-        InGm(b_, bBuffer_, bTransposed_, k_, n_, bTransposed_ ? orgKb_ : orgN_));
+        InGm(a_, A_TYPE::pos == TPosition::GM, aTransposed_, m_, k_, aTransposed_ ? orgM_ : orgKa_),
+        InGm(b_, B_TYPE::pos == TPosition::GM, bTransposed_, k_, n_, bTransposed_ ? orgKb_ : orgN_));
   }
   void WaitIterateAll() {}
   void End() {}
@@ -131,11 +131,11 @@ class Matmul {
   }
 
   // What the product reads of an operand in global memory: `rows` x `cols`, or the other way round if it is transposed.
-  static check::Operand InGm(const SrcT* data, const uint8_t* buffer, bool transposed, int64_t rows, int64_t cols,
+  static check::Operand InGm(const SrcT* data, bool isInGm, bool transposed, int64_t rows, int64_t cols,
                              int64_t pitch) {
     GlobalTensor<SrcT> gm;
     gm.SetGlobalBuffer(const_cast<SrcT*>(data));
-    if (buffer != nullptr) rows = cols = 0;  // it is in L1
+    if (!isInGm) rows = cols = 0;
     if (transposed) std::swap(rows, cols);
     return check::InBlocks(gm, rows, cols * sizeof(SrcT), (pitch - cols) * sizeof(SrcT));
   }

@@ -1,0 +1,141 @@
+// Copyright 2026 The ms_ops_transformer authors. SPDX-License-Identifier: Apache-2.0
+// The checks of ../check.h in the checked build. An instruction is inspected before its work is done; a violation
+// throws, naming the instruction, the buffer, the rule and the line of the kernel.
+#ifndef MST_TWIN_CHECKED_CHECK_H_
+#define MST_TWIN_CHECKED_CHECK_H_
+
+#include "types.h"
+
+namespace AscendC {
+
+template <typename T>
+class GlobalTensor;
+template <typename T>
+class LocalTensor;
+
+namespace check {
+
+struct Range {
+  int64_t count;     // elements in one run; -1: strided
+  int repeat;        // of a strided instruction
+  int64_t lastLane;  // the last lane of a repeat that takes part; -1: none does
+};
+Range Count(int64_t count);
+Range Masked(uint64_t mask, int repeat);
+Range Masked(const uint64_t* mask, int repeat);
+
+struct Operand {
+  enum class Walk { kStrided, kRun, kBlocks };
+
+  uint64_t address;
+  const void* buffer;  // start of the local allocation; nullptr: global memory
+  int elementBytes;
+  bool writes;
+  Walk walk;
+  int64_t blk;  // kStrided: 32-byte blocks between blocks, and between repeats
+  int64_t rep;
+  int64_t elements;  // kRun
+  int64_t blocks;    // kBlocks: runs of `bytes` bytes, `gapBytes` apart
+  int64_t bytes;
+  int64_t gapBytes;
+};
+
+namespace detail {
+
+template <typename T>
+Operand Describe(const LocalTensor<T>& tensor, bool writes, Operand::Walk walk) {
+  return {reinterpret_cast<uint64_t>(tensor.GetPhyAddr()), tensor.Buffer(), sizeof(T), writes, walk, 0, 0, 0, 0, 0, 0};
+}
+template <typename T>
+Operand Describe(const GlobalTensor<T>& tensor, bool writes, Operand::Walk walk) {
+  return {reinterpret_cast<uint64_t>(tensor.GetPhyAddr()), nullptr, sizeof(T), writes, walk, 0, 0, 0, 0, 0, 0};
+}
+template <typename Tensor>
+Operand Strided(const Tensor& tensor, bool writes, int64_t blk, int64_t rep) {
+  Operand operand = Describe(tensor, writes, Operand::Walk::kStrided);
+  operand.blk = blk;
+  operand.rep = rep;
+  return operand;
+}
+template <typename Tensor>
+Operand Run(const Tensor& tensor, bool writes, int64_t elements) {
+  Operand operand = Describe(tensor, writes, Operand::Walk::kRun);
+  operand.elements = elements;
+  return operand;
+}
+template <typename Tensor>
+Operand Blocks(const Tensor& tensor, bool writes, int64_t blocks, int64_t bytes, int64_t gapBytes) {
+  Operand operand = Describe(tensor, writes, Operand::Walk::kBlocks);
+  operand.blocks = blocks;
+  operand.bytes = bytes;
+  operand.gapBytes = gapBytes;
+  return operand;
+}
+
+void Inspect(pipe_t pipe, const char* name, const Range& range, const Operand* operands, int count);
+void InspectScalar(const char* name, const Operand& operand);
+
+}  // namespace detail
+
+template <typename Tensor>
+Operand In(const Tensor& tensor, int64_t blkStride = 1, int64_t repStride = 8) {
+  return detail::Strided(tensor, false, blkStride, repStride);
+}
+template <typename Tensor>
+Operand Out(const Tensor& tensor, int64_t blkStride = 1, int64_t repStride = 8) {
+  return detail::Strided(tensor, true, blkStride, repStride);
+}
+template <typename Tensor>
+Operand InRun(const Tensor& tensor, int64_t elements) {
+  return detail::Run(tensor, false, elements);
+}
+template <typename Tensor>
+Operand OutRun(const Tensor& tensor, int64_t elements) {
+  return detail::Run(tensor, true, elements);
+}
+template <typename Tensor>
+Operand InBlocks(const Tensor& tensor, int64_t blocks, int64_t bytes, int64_t gapBytes) {
+  return detail::Blocks(tensor, false, blocks, bytes, gapBytes);
+}
+template <typename Tensor>
+Operand OutBlocks(const Tensor& tensor, int64_t blocks, int64_t bytes, int64_t gapBytes) {
+  return detail::Blocks(tensor, true, blocks, bytes, gapBytes);
+}
+
+template <typename Work, typename... Operands>
+void Issue(pipe_t pipe, const char* name, const Range& range, const Work& work, const Operands&... operands) {
+  const Operand list[] = {operands...};
+  detail::Inspect(pipe, name, range, list, sizeof...(operands));
+  work();
+}
+
+template <typename Tensor>
+void ScalarRead(const Tensor& tensor, uint64_t offset) {
+  Operand operand = detail::Run(tensor, false, 1);
+  operand.address += offset * operand.elementBytes;
+  detail::InspectScalar("GetValue", operand);
+}
+template <typename Tensor>
+void ScalarWrite(const Tensor& tensor, uint64_t offset) {
+  Operand operand = detail::Run(tensor, true, 1);
+  operand.address += offset * operand.elementBytes;
+  detail::InspectScalar("SetValue", operand);
+}
+
+void SetFlag(HardEvent event, int32_t id);
+void WaitFlag(HardEvent event, int32_t id);
+inline void Barrier(pipe_t /*pipe*/) {}
+inline void SyncAll() {}
+
+void PipeBegin();
+void PipeEnd();
+void NewBuffer(const void* queue, TPosition position, uint8_t* base, uint32_t bytes);
+void QueueAlloc(const void* queue, const void* buffer);
+void QueueEnQue(const void* queue, const void* buffer, TPosition src, TPosition dst);
+void QueueDeQue(const void* queue, const void* buffer, TPosition src, TPosition dst);
+void QueueFree(const void* queue, const void* buffer);
+
+}  // namespace check
+}  // namespace AscendC
+
+#endif  // MST_TWIN_CHECKED_CHECK_H_
