@@ -15,8 +15,8 @@ ULPS = 16
 class Recorder:
     """A `run` for Op.launch that notes each launch as one case."""
 
-    def __init__(self, file, name):
-        self.file, self.name, self.count, self.run = file, name, 0, Launcher("fast")
+    def __init__(self, file, name, at_least):
+        self.file, self.name, self.at_least, self.count, self.run = file, name, at_least, 0, Launcher("fast")
 
     def __call__(self, op, inputs, **attrs):
         from ms_ops_transformer.op_info import registry
@@ -38,28 +38,27 @@ class Recorder:
             data += [] if x is None else [x]
         for tensor, x in zip(spec.inputs, inputs):
             if tensor.mutable and x is not None:
-                lines.append(f"updated {tensor.name} {_limit(x)}")
+                lines.append(f"updated {tensor.name} {self.limit(x)}")
                 data.append(x)
         for tensor, x in zip(spec.outputs, outputs):
             dtype, *dims = _type_and_shape(x).split()
-            lines.append(" ".join([f"output {tensor.name} {dtype} {_limit(x)}", *dims]))
+            lines.append(" ".join([f"output {tensor.name} {dtype} {self.limit(x)}", *dims]))
             data.append(x)
         content = b"".join(np.ascontiguousarray(x).tobytes() for x in data)
         self.file.write("\n".join([*lines, f"data {len(content)}\n"]).encode() + content)
         self.count += 1
         return outputs
 
+    def limit(self, x):
+        if x.dtype.kind in "iub":
+            return 0.0
+        values = np.abs(x.astype(np.float64))
+        values = values[np.isfinite(values) & (values < np.finfo(np.float32).max)]
+        return ULPS * ulp(values.max(initial=max(1e-6, self.at_least)), x.dtype.name)
+
 
 def _type_and_shape(x):
     return " ".join([x.dtype.name, *map(str, x.shape)])
-
-
-def _limit(x):
-    if x.dtype.kind in "iub":
-        return 0.0
-    values = np.abs(x.astype(np.float64))
-    values = values[np.isfinite(values) & (values < np.finfo(np.float32).max)]
-    return ULPS * ulp(values.max(initial=1e-6), x.dtype.name)
 
 
 def write(path, op, cases):
@@ -68,7 +67,7 @@ def write(path, op, cases):
     with open(path, "wb") as file:
         for c, dtype in cases:
             ins, douts, _, _ = op.prepare(c, dtype)
-            recorder = Recorder(file, f"{c.name}-{dtype}")
+            recorder = Recorder(file, f"{c.name}-{dtype}", c.at_least)
             op.launch(c, recorder, **{k: v.copy() for k, v in ins.items()}, **{"d" + n: d for n, d in douts.items()})
             count += recorder.count
     return count

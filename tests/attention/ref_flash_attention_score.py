@@ -123,7 +123,7 @@ class _Sequence:
         self.p = e / safe
         self.p_sink = None if sink is None else np.exp(sink - base) / safe
         nothing = 0.0 if skv == 0 else FLT_MAX
-        self.max = np.where(self.empty, -nothing, top)[..., 0]
+        self.max = np.where(self.empty, -nothing, np.where(np.isnan(total), np.nan, top))[..., 0]
         self.sum = np.where(self.empty, nothing, total)[..., 0]
         self.lse = np.where(self.empty, -np.inf, top + np.log(safe))[..., 0]
 

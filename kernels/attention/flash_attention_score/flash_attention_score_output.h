@@ -163,6 +163,10 @@ class FlashOutput {
     if (sequence.keys == 0 && shape_->hasSink == 0) {
       AscendC::Duplicate(Max(0), 0.0f, statFloats_);
     } else {
+      // Max may pass over a NaN that is in the sum.
+      AscendC::Muls(Spare(), Sum(0), 0.0f, statFloats_);
+      AscendC::PipeBarrier<PIPE_V>();
+      AscendC::Add(Max(0), Max(0), Spare(), statFloats_);
       AscendC::CompareScalar(bits, Sum(0), 0.0f, AscendC::CMPMODE::NE, static_cast<uint32_t>(statFloats_));
       AscendC::PipeBarrier<PIPE_V>();
       AscendC::Select(Sum(0), bits, Sum(0), -kFlashLowest, AscendC::SELMODE::VSEL_TENSOR_SCALAR_MODE,
