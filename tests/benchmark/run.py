@@ -70,7 +70,7 @@ class Run:
             return
         bench = measure.Bench(name, module, c, dtype, self.threads)
         for which in passes:
-            if bench.amount(which) is None:
+            if which not in self.options.passes or bench.amount(which) is None:
                 continue
             before = self.peak(bench)
             closures = bench.closures(which)
@@ -223,6 +223,7 @@ def main():
     parser.add_argument(
         "--dtype", action="append", dest="dtypes", choices=ALL_DTYPES, help="default: those of the case"
     )
+    parser.add_argument("--pass", action="append", dest="passes", choices=PASSES, help="default: all three")
     parser.add_argument("--quick", action="store_true", help="first case of an operator, float32, no memory or calls")
     parser.add_argument("--threads", type=int, help="threads of the pool (default: the library's)")
     parser.add_argument("--seconds", type=float, default=4.0, help="time to spend on a row (default 4)")
@@ -232,6 +233,7 @@ def main():
     options = parser.parse_args()
     if options.memory:
         return memory(*options.memory)
+    options.passes = options.passes or PASSES
     options.dtypes = options.dtypes or (ALL_DTYPES[:1] if options.quick else ALL_DTYPES)
     if options.quick:
         options.seconds = min(options.seconds, 1.0)
