@@ -6,6 +6,7 @@ import subprocess
 
 import pytest
 from launch import ROOT, library_path
+
 from setup import FLAGS
 
 INCLUDES = [f"-I{ROOT / 'kernels'}", f"-I{ROOT / 'kernels' / 'twin'}"]

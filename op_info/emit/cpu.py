@@ -59,7 +59,8 @@ def _field_table(spec, struct, kernels):
         if ctype == "TilingHead" or f"struct {ctype} {{" in text:
             inner = _HEAD_FIELDS if ctype == "TilingHead" else struct_fields(spec, ctype, kernels)
             rows += [
-                f"{{\"{member}\", '{_FIELD_CODES[mtype]}', offsetof({struct}, {name}) + offsetof({ctype}, {member}), 1}}"
+                f"{{\"{member}\", '{_FIELD_CODES[mtype]}', "
+                f"offsetof({struct}, {name}) + offsetof({ctype}, {member}), 1}}"
                 for mtype, member, _ in inner
                 if mtype in _FIELD_CODES
             ]

@@ -19,7 +19,10 @@ SPEC = OpSpec(
         Tensor("row_idx", "*", "int32"),
         Tensor("softmax_result", "*", "float32"),  # empty unless asked for
     ),
-    attrs=(*_ATTRS, Attr("output_softmax_result_flag", bool, default=False, check="not (output_softmax_result_flag and renorm)")),
+    attrs=(
+        *_ATTRS,
+        Attr("output_softmax_result_flag", bool, default=False, check="not (output_softmax_result_flag and renorm)"),
+    ),
     dtypes=_DTYPES,
     targets=_TARGETS,
     infer="custom",

@@ -1,6 +1,6 @@
 # Copyright 2026 The ms_ops_transformer authors. SPDX-License-Identifier: Apache-2.0
-import ml_dtypes
 import mindspore as ms
+import ml_dtypes
 import numpy as np
 import pytest
 import ref_scatter_pa_kv_cache as ref
@@ -137,9 +137,7 @@ class Cached(nn.Cell):
         self.mode = mode
 
     def construct(self, key, value, slots):
-        key_cache, value_cache = ops.scatter_pa_kv_cache(
-            key, value, self.key_cache, self.value_cache, slots, self.mode
-        )
+        key_cache, value_cache = ops.scatter_pa_kv_cache(key, value, self.key_cache, self.value_cache, slots, self.mode)
         return ms.ops.cast(key_cache, ms.float32) * 2, ms.ops.cast(value_cache, ms.float32) * 2
 
 

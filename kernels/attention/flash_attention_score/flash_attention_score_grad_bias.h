@@ -117,7 +117,10 @@ class FlashGradBias {
     for (; key < end; key += kvCols) {
       const int32_t cols = static_cast<int32_t>(MinOf(kvCols, end - key));
       if (FlashViewOf(band, row, row + rows, key, key + cols) == FlashTileView::kHidden) continue;
-      const FlashGradBlock block = {head / (shape_->N / shape_->Nkv), row, rows, super,
+      const FlashGradBlock block = {head / (shape_->N / shape_->Nkv),
+                                    row,
+                                    rows,
+                                    super,
                                     {head, key, cols, static_cast<int32_t>(RoundUpOf(cols, kFlashColsUnit))}};
       tile_->Products(sequence, block);
       for (int64_t r = 0; r < rows; r += tiles_->stripRows) {

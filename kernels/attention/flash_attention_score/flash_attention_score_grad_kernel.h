@@ -14,13 +14,12 @@
 #ifndef MST_ATTENTION_FLASH_ATTENTION_SCORE_GRAD_KERNEL_H_
 #define MST_ATTENTION_FLASH_ATTENTION_SCORE_GRAD_KERNEL_H_
 
-#include "kernel_operator.h"
-#include "lib/matmul_intf.h"
-
 #include "attention/flash_attention_score/flash_attention_score_grad_bias.h"
 #include "attention/flash_attention_score/flash_attention_score_grad_sums.h"
 #include "attention/flash_attention_score/flash_attention_score_grad_tile.h"
 #include "attention/flash_attention_score/flash_attention_score_grad_units.h"
+#include "kernel_operator.h"
+#include "lib/matmul_intf.h"
 
 namespace mst {
 
@@ -101,8 +100,8 @@ class FlashAttentionScoreGradKernel {
         for (; key < end; key += tiles_->kvCols) {
           const int32_t cols = static_cast<int32_t>(MinOf(tiles_->kvCols, end - key));
           if (FlashViewOf(band, row, row + rows, key, key + cols) == FlashTileView::kHidden) continue;
-          const FlashGradBlock block = {unit.kvHead, row, rows, super,
-                                        {head, key, cols, static_cast<int32_t>(RoundUpOf(cols, kFlashColsUnit))}};
+          const FlashGradBlock block = {
+              unit.kvHead, row, rows, super, {head, key, cols, static_cast<int32_t>(RoundUpOf(cols, kFlashColsUnit))}};
           tile.Products(unit.sequence, block);
           if (careful) {
             AddPairs(unit, block, row - chunk, storesPse);
@@ -168,9 +167,10 @@ __aicore__ inline void FlashAttentionScoreGradRun(GM_ADDR query, GM_ADDR key, GM
   TCubeTiling overKeys = FlashCubeTiling(t.qRows, tiling->shape.D, t.kvCols, sizeof(T));
   REGIST_MATMUL_OBJ(&pipe, GetSysWorkSpacePtr(), op.tile.productMatmul, &products, op.tile.overRowsMatmul, &overRows,
                     op.tile.overKeysMatmul, &overKeys);
-  const FlashGradArgs args = {query,  key,        value,  realShift, dropMask, attnMask, prefix, qEnds, kvEnds, sink,
-                              seedOffset, slopes, dq,     dk,        dv,       dpse,     dsink,
-                              {dy, attentionIn, softmaxMax, softmaxSum, dlse}};
+  const FlashGradArgs args = {
+      query,  key,   value,  realShift, dropMask,   attnMask,
+      prefix, qEnds, kvEnds, sink,      seedOffset, slopes,
+      dq,     dk,    dv,     dpse,      dsink,      {dy, attentionIn, softmaxMax, softmaxSum, dlse}};
   op.Init(&pipe, args, workspace, tiling);
   op.Process();
 }

@@ -150,7 +150,8 @@ class FlashGradSums {
     tile_->strip.scoresQue().FreeTensor(zeros);
   }
 
-  // `rows` rows of `cols` sums, `sumPitch` apart, to `out` (unless they are there), `outPitch` apart. UB: pitch `pitch`.
+  // `rows` rows of `cols` sums, `sumPitch` apart, to `out` (unless they are there), `outPitch` apart. UB: pitch
+  // `pitch`.
   __aicore__ inline bool Write(const AscendC::GlobalTensor<T>& out, const AscendC::GlobalTensor<float>& sums,
                                int64_t rows, int64_t cols, int64_t sumPitch, int64_t outPitch, int64_t pitch,
                                bool stores) {
@@ -184,7 +185,8 @@ class FlashGradSums {
     return finite;
   }
 
-  __aicore__ inline void Load(const AscendC::LocalTensor<float>& dst, const AscendC::GlobalTensor<T>& gm, int32_t cols) {
+  __aicore__ inline void Load(const AscendC::LocalTensor<float>& dst, const AscendC::GlobalTensor<T>& gm,
+                              int32_t cols) {
     AscendC::LocalTensor<T> raw = rowQue_.template AllocTensor<T>();
     CopyRowsIn(raw, gm, 1, cols, cols, rowFloats_);
     rowQue_.EnQue(raw);

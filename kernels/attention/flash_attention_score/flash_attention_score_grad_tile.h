@@ -6,11 +6,10 @@
 #ifndef MST_ATTENTION_FLASH_ATTENTION_SCORE_GRAD_TILE_H_
 #define MST_ATTENTION_FLASH_ATTENTION_SCORE_GRAD_TILE_H_
 
-#include "kernel_operator.h"
-#include "lib/matmul_intf.h"
-
 #include "attention/flash_attention_score/flash_attention_score_grad_strip.h"
 #include "attention/flash_attention_score/flash_attention_score_operand.h"
+#include "kernel_operator.h"
+#include "lib/matmul_intf.h"
 
 namespace mst {
 

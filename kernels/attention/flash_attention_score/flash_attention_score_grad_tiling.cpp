@@ -13,15 +13,15 @@ Status FlashAttentionScoreInferShape(const OpArgs& args, std::vector<Shape>* out
 
 namespace {
 
-constexpr int64_t kPadFloats = 16;                 // keeps the rows of a tile from falling on the same cache sets
-constexpr int64_t kMaxSuperRows = 2048;            // more no longer saves packing, but costs memory
-constexpr int64_t kMaxDenseRows = 1024;            // rows that are brought together in the workspace first
-constexpr int64_t kQuerySumFloats = 1 << 18;       // of a chunk
-constexpr int64_t kMaxTaskBytes = 2 << 20;         // workspace of a core above which each thread has one core only
-constexpr int64_t kMinCoreWork = 1 << 20;          // fewer multiplications than this do not pay for another core
-constexpr int64_t kHeadPad = 16;                   // elements: a block of any dtype, and a fractal
-constexpr int64_t kRowBuffers = 5;                 // rows in UB for the careful mode
-constexpr int64_t kQueryProducts = 3;              // matrix products behind dq, and behind dk and dv
+constexpr int64_t kPadFloats = 16;            // keeps the rows of a tile from falling on the same cache sets
+constexpr int64_t kMaxSuperRows = 2048;       // more no longer saves packing, but costs memory
+constexpr int64_t kMaxDenseRows = 1024;       // rows that are brought together in the workspace first
+constexpr int64_t kQuerySumFloats = 1 << 18;  // of a chunk
+constexpr int64_t kMaxTaskBytes = 2 << 20;    // workspace of a core above which each thread has one core only
+constexpr int64_t kMinCoreWork = 1 << 20;     // fewer multiplications than this do not pay for another core
+constexpr int64_t kHeadPad = 16;              // elements: a block of any dtype, and a fractal
+constexpr int64_t kRowBuffers = 5;            // rows in UB for the careful mode
+constexpr int64_t kQueryProducts = 3;         // matrix products behind dq, and behind dk and dv
 constexpr int64_t kKeyValueProducts = 4;
 constexpr int64_t kPseProducts = 2;
 
@@ -126,12 +126,11 @@ class UnitCosts {
     } else {
       const int64_t chunk = tiling_.tiles.chunkRows;
       for (int64_t row = 0; row < lengths.rows; row += chunk) {
-        head.push_back(kQueryProducts *
-                       PairsOf(band, row, std::min(row + chunk, lengths.rows), 0, lengths.keys));
+        head.push_back(kQueryProducts * PairsOf(band, row, std::min(row + chunk, lengths.rows), 0, lengths.keys));
       }
       for (int64_t key = 0; key < lengths.keys; key += tiling_.rangeKeys) {
-        head.push_back(kKeyValueProducts * PairsOf(band, 0, lengths.rows, key,
-                                                   std::min(key + tiling_.rangeKeys, lengths.keys)));
+        head.push_back(kKeyValueProducts *
+                       PairsOf(band, 0, lengths.rows, key, std::min(key + tiling_.rangeKeys, lengths.keys)));
       }
     }
     for (int64_t n = 0; n < problem_.shape.Nkv; ++n) costs_.insert(costs_.end(), head.begin(), head.end());
@@ -225,7 +224,8 @@ Status FlashAttentionScoreGradTiling(const FlashAttentionScoreGradProblem& gradP
       RowsAreFarApart(s)
           ? (t.superRows * (2 * t.dPad + t.dvPad) + int64_t{t.qRows} * (t.dPad + t.dvPad)) * problem.elementBytes
           : 0;
-  tiling->tileBytes = tiling->denseBytes + t.qRows * (2 * int64_t{t.scoreRow} * 4 + 2 * t.probRow * problem.elementBytes);
+  tiling->tileBytes =
+      tiling->denseBytes + t.qRows * (2 * int64_t{t.scoreRow} * 4 + 2 * t.probRow * problem.elementBytes);
   const int64_t keySums = problem.elementBytes == 4 ? 0 : tiling->keyRows * (t.dPad + t.dvPad);
   const int64_t sums = int64_t{t.chunkRows} * t.dPad + keySums;
   const int64_t pseSums = tiling->pseUnits != 0 ? int64_t{t.qRows} * t.superRows : 0;

@@ -1,5 +1,6 @@
 // Copyright 2026 The ms_ops_transformer authors. SPDX-License-Identifier: Apache-2.0
-// Tiling structs of the high-level API, with the names and the order of the real ones. The twin reads few of the fields.
+// Tiling structs of the high-level API, with the names and the order of the real ones. The twin reads few of the
+// fields.
 #ifndef MST_TWIN_KERNEL_TILING_H_
 #define MST_TWIN_KERNEL_TILING_H_
 

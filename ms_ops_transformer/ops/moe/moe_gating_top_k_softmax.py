@@ -62,8 +62,8 @@ def moe_gating_top_k_softmax(x, finished=None, k=1, *, renorm=0, output_softmax_
 
     Raises:
         TypeError: If a dtype is not one of those above.
-        ValueError: If k is not from 1 to E, finished has another shape than the tokens, or an option is not one of those
-            above.
+        ValueError: If k is not from 1 to E, finished has another shape than the tokens, or an option is not one of
+            those above.
 
     Supported Platforms:
         ``Ascend`` ``CPU``

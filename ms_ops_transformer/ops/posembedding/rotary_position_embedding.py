@@ -50,8 +50,8 @@ def rotary_position_embedding(x, cos, sin, mode=0, *, table_grad=True):
 
     Raises:
         TypeError: If a dtype is not one of those above.
-        ValueError: If the last axis of x does not suit the mode, cos does not broadcast to x, sin has another shape than
-            cos, or mode is another number.
+        ValueError: If the last axis of x does not suit the mode, cos does not broadcast to x, sin has another shape
+            than cos, or mode is another number.
 
     Supported Platforms:
         ``Ascend`` ``CPU``
