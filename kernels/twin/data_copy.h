@@ -65,9 +65,23 @@ inline void CopyBlocks(void* dst, int64_t dstStep, const void* src, int64_t srcS
   }
 }
 
+inline void CopyIn(void* dst, int64_t dstStep, const void* src, int64_t srcStep, int64_t bytes, int64_t blocks,
+                   bool streams) {
+  if (streams) {
+    StreamIn(dst, dstStep, src, srcStep, bytes, blocks);
+  } else {
+    CopyBlocks(dst, dstStep, src, srcStep, bytes, blocks);
+  }
+}
+
 // Local to global memory, adding if SetAtomicAdd was in force when the copy was issued.
 template <typename T>
-inline void CopyOut(T* dst, int64_t dstStep, const T* src, int64_t srcStep, int64_t bytes, int64_t blocks, bool add) {
+inline void CopyOut(T* dst, int64_t dstStep, const T* src, int64_t srcStep, int64_t bytes, int64_t blocks, bool add,
+                    bool streams) {
+  if (!add && streams) {
+    StreamOut(dst, dstStep, src, srcStep, bytes, blocks);
+    return;
+  }
   if (!add) {
     CopyBlocks(dst, dstStep, src, srcStep, bytes, blocks);
     return;
@@ -94,7 +108,7 @@ __aicore__ inline void DataCopy(const LocalTensor<T>& dst, const GlobalTensor<T>
   const int64_t bytes = static_cast<int64_t>(count) * sizeof(T);
   check::Issue(
       PIPE_MTE2, "DataCopy", check::Count(count),
-      [=] { detail::CopyBlocks(dst.GetPhyAddr(), bytes, src.GetPhyAddr(), bytes, bytes, 1); },
+      [=] { detail::CopyIn(dst.GetPhyAddr(), bytes, src.GetPhyAddr(), bytes, bytes, 1, src.StreamsIn()); },
       check::OutBlocks(dst, 1, bytes, 0), check::InBlocks(src, 1, bytes, 0));
 }
 template <typename T>
@@ -104,7 +118,10 @@ __aicore__ inline void DataCopy(const LocalTensor<T>& dst, const GlobalTensor<T>
   const int64_t srcGap = repeatParams.srcStride * 32, dstGap = repeatParams.dstStride * 32;
   check::Issue(
       PIPE_MTE2, "DataCopy", check::Count(bytes * blocks / static_cast<int64_t>(sizeof(T))),
-      [=] { detail::CopyBlocks(dst.GetPhyAddr(), bytes + dstGap, src.GetPhyAddr(), bytes + srcGap, bytes, blocks); },
+      [=] {
+        detail::CopyIn(dst.GetPhyAddr(), bytes + dstGap, src.GetPhyAddr(), bytes + srcGap, bytes, blocks,
+                       src.StreamsIn());
+      },
       check::OutBlocks(dst, blocks, bytes, dstGap), check::InBlocks(src, blocks, bytes, srcGap));
 }
 
@@ -115,7 +132,7 @@ __aicore__ inline void DataCopy(const GlobalTensor<T>& dst, const LocalTensor<T>
   const bool add = mst::ThisCore().atomicAdd;
   check::Issue(
       PIPE_MTE3, "DataCopy", check::Count(count),
-      [=] { detail::CopyOut<T>(dst.GetPhyAddr(0), bytes, src.GetPhyAddr(), bytes, bytes, 1, add); },
+      [=] { detail::CopyOut<T>(dst.GetPhyAddr(0), bytes, src.GetPhyAddr(), bytes, bytes, 1, add, dst.StreamsOut()); },
       check::OutBlocks(dst, 1, bytes, 0), check::InBlocks(src, 1, bytes, 0));
 }
 template <typename T>
@@ -127,7 +144,8 @@ __aicore__ inline void DataCopy(const GlobalTensor<T>& dst, const LocalTensor<T>
   check::Issue(
       PIPE_MTE3, "DataCopy", check::Count(bytes * blocks / static_cast<int64_t>(sizeof(T))),
       [=] {
-        detail::CopyOut<T>(dst.GetPhyAddr(0), bytes + dstGap, src.GetPhyAddr(), bytes + srcGap, bytes, blocks, add);
+        detail::CopyOut<T>(dst.GetPhyAddr(0), bytes + dstGap, src.GetPhyAddr(), bytes + srcGap, bytes, blocks, add,
+                           dst.StreamsOut());
       },
       check::OutBlocks(dst, blocks, bytes, dstGap), check::InBlocks(src, blocks, bytes, srcGap));
 }
@@ -172,7 +190,7 @@ __aicore__ inline void DataCopyPad(const LocalTensor<T>& dst, const GlobalTensor
         uint8_t* d = reinterpret_cast<uint8_t*>(dst.GetPhyAddr());
         const uint8_t* s = reinterpret_cast<const uint8_t*>(src.GetPhyAddr());
         const int64_t dstStep = padded + dstGap, srcStep = bytes + srcGap;
-        detail::CopyBlocks(d + left, dstStep, s, srcStep, bytes, blocks);
+        detail::CopyIn(d + left, dstStep, s, srcStep, bytes, blocks, src.StreamsIn());
         if (padded == bytes) return;
         for (int64_t i = 0; i < blocks; ++i) {
           T value = paddingValue;
@@ -195,7 +213,8 @@ __aicore__ inline void DataCopyPad(const GlobalTensor<T>& dst, const LocalTensor
   check::Issue(
       PIPE_MTE3, "DataCopyPad", check::Count(bytes * blocks / static_cast<int64_t>(sizeof(T))),
       [=] {
-        detail::CopyOut<T>(dst.GetPhyAddr(0), bytes + dstGap, src.GetPhyAddr(), bytes + srcGap, bytes, blocks, add);
+        detail::CopyOut<T>(dst.GetPhyAddr(0), bytes + dstGap, src.GetPhyAddr(), bytes + srcGap, bytes, blocks, add,
+                           dst.StreamsOut());
       },
       check::OutBlocks(dst, blocks, bytes, dstGap), check::InBlocks(src, blocks, bytes, srcGap));
 }

@@ -30,9 +30,14 @@ inline void PipeBarrier() {
   check::Barrier(pipe);
 }
 
+namespace detail {
+void StreamFence();
+}
+
 template <bool isAIVOnly = true>
 inline void SyncAll() {
   check::SyncAll();
+  detail::StreamFence();
   mst::SyncAllCores();
 }
 

@@ -46,12 +46,23 @@ class GlobalTensor {
     if (size_ != 0) tensor.size_ = size_ > offset ? size_ - offset : 0;
     return tensor;
   }
+  // Without the cache: copies from here fetch what follows ahead of time, copies to here go past the caches.
   template <CacheRwMode rwMode = CacheRwMode::RW>
-  void SetL2CacheHint(CacheMode /*mode*/) {}
+  void SetL2CacheHint(CacheMode mode) {
+    const bool streams = mode == CacheMode::CACHE_MODE_DISABLE;
+    if (rwMode != CacheRwMode::WRITE) streamsIn_ = streams;
+    if (rwMode != CacheRwMode::READ) streamsOut_ = streams;
+  }
+
+  // Of the twin only.
+  bool StreamsIn() const { return streamsIn_; }
+  bool StreamsOut() const { return streamsOut_; }
 
  private:
   __gm__ T* address_ = nullptr;
   uint64_t size_ = 0;  // elements
+  bool streamsIn_ = false;
+  bool streamsOut_ = false;
 };
 
 template <typename T>

@@ -153,5 +153,59 @@ MST_INDEX(half);
 MST_INDEX(int32_t);
 MST_INDEX(int16_t);
 
+void StreamIn(void* dst, int64_t dstStep, const void* src, int64_t srcStep, int64_t bytes, int64_t blocks) {
+  constexpr int64_t kLine = 64;
+  uint8_t* d = static_cast<uint8_t*>(dst);
+  const uint8_t* s = static_cast<const uint8_t*>(src);
+  const int64_t ahead = srcStep * blocks;
+  for (int64_t i = 0; i < blocks; ++i) {
+    int64_t at = 0;
+    for (; at + kLine <= bytes; at += kLine) {
+      __builtin_prefetch(s + at + ahead, 0, 2);
+      std::memcpy(d + at, s + at, kLine);
+    }
+    std::memcpy(d + at, s + at, static_cast<size_t>(bytes - at));
+    d += dstStep;
+    s += srcStep;
+  }
+}
+
+void StreamOut(void* dst, int64_t dstStep, const void* src, int64_t srcStep, int64_t bytes, int64_t blocks) {
+#if defined(__AVX__)
+#if defined(__AVX512F__)
+  constexpr int64_t kLine = 64;
+#else
+  constexpr int64_t kLine = 32;
+#endif
+  for (int64_t i = 0; i < blocks; ++i) {
+    uint8_t* d = static_cast<uint8_t*>(dst) + i * dstStep;
+    const uint8_t* s = static_cast<const uint8_t*>(src) + i * srcStep;
+    const int64_t head = std::min<int64_t>(bytes, -reinterpret_cast<intptr_t>(d) & (kLine - 1));
+    std::memcpy(d, s, static_cast<size_t>(head));
+    int64_t at = head;
+    for (; at + kLine <= bytes; at += kLine) {
+#if defined(__AVX512F__)
+      _mm512_stream_si512(reinterpret_cast<__m512i*>(d + at), _mm512_loadu_si512(s + at));
+#else
+      _mm256_stream_si256(reinterpret_cast<__m256i*>(d + at),
+                          _mm256_loadu_si256(reinterpret_cast<const __m256i*>(s + at)));
+#endif
+    }
+    std::memcpy(d + at, s + at, static_cast<size_t>(bytes - at));
+  }
+#else
+  for (int64_t i = 0; i < blocks; ++i) {
+    std::memcpy(static_cast<uint8_t*>(dst) + i * dstStep, static_cast<const uint8_t*>(src) + i * srcStep,
+                static_cast<size_t>(bytes));
+  }
+#endif
+}
+
+void StreamFence() {
+#if defined(__AVX__)
+  _mm_sfence();
+#endif
+}
+
 }  // namespace detail
 }  // namespace AscendC
