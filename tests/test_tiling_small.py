@@ -65,9 +65,10 @@ def test_rms_norm(rows, D, dtype, platform):
         [item * tile] * 2 * plan["buffers"]
         + [4 * up(plan["rowsPerTile"], 8)] * plan["buffers"]
         + [4 * tile] * (2 if item == 2 else 0)
-        + [item * plan["pitch"], *[4 * plan["pitch"]] * (item == 2)]
+        + [item * plan["gammaCols"], *[4 * plan["gammaCols"]] * (item == 2)]
         + row_ops(plan["rowsPerTile"], plan["colsPerTile"]),
     )
+    assert plan["gammaCols"] in (up(D, 32 // item), plan["pitch"])
 
 
 @check
@@ -86,13 +87,14 @@ def test_rms_norm_grad(rows, D, dtype, platform):
     assert plan["sumCols"] % 8 == 0
     assert up(min(plan["sumCols"], D), 8) * 4 <= tile * item  # at least one part of dgamma fits in a tile
     assert plan["rowsPerChunk"] <= 512
-    is_split = plan["colsPerTile"] < D
+    is_split, resident = plan["colsPerTile"] < D, plan["residentCols"]
+    assert resident in (up(D, 32 // item), plan["pitch"])
     buffers_fit(
         platform,
         [item * tile] * 3 * plan["buffers"]
         + [4 * up(max(1, plan["rowsPerChunk"] if is_split else plan["rowsPerTile"]), 8)] * (plan["buffers"] + 1)
         + [4 * tile] * (3 if item == 2 else 0)
-        + [item * plan["pitch"], 4 * plan["pitch"], 4 * plan["sumCols"], *[4 * plan["pitch"]] * (item == 2)]
+        + [item * resident, 4 * resident, 4 * plan["sumCols"], *[4 * resident] * (item == 2)]
         + row_ops(plan["rowsPerTile"], plan["colsPerTile"])[1:],
     )
 

@@ -25,6 +25,12 @@ __aicore__ inline void WaitPipe() {
   AscendC::WaitFlag<kEvent>(id);
 }
 
+// Large results go past the caches, and what they are made of is read once.
+template <typename T>
+__aicore__ inline void SetStreaming(AscendC::GlobalTensor<T>& tensor, bool streams) {
+  if (streams) tensor.SetL2CacheHint(AscendC::CacheMode::CACHE_MODE_DISABLE);
+}
+
 // `rows` pieces of `cols` elements, `gmPitch` elements apart in GM, to rows `pitch` elements apart in UB, and back.
 // `pitch` is a multiple of a block; what lies between the rows in UB is undefined afterwards. Rows that touch on both
 // sides are one piece.

@@ -17,6 +17,12 @@ constexpr int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 constexpr int64_t RoundUp(int64_t a, int64_t unit) { return CeilDiv(a, unit) * unit; }
 constexpr int64_t RoundDown(int64_t a, int64_t unit) { return a / unit * unit; }
 
+// Whether a result of so many bytes is better written past the caches: nothing of it would still be there for its
+// reader.
+inline int32_t StreamsResult(const Platform& platform, int64_t bytes) {
+  return bytes >= (platform.isCpu() ? int64_t{8} << 20 : int64_t{192} << 20);
+}
+
 // Cores for memory-bound work of `units` indivisible pieces that move `bytes` in all; 0 without work.
 inline int32_t CoresForBytes(const Platform& platform, int64_t units, int64_t bytes) {
   const int64_t tasks = int64_t{platform.vectorCores} * platform.tasksPerCore;

@@ -23,6 +23,9 @@ class SwigluGradKernel {
     dyGm_.SetGlobalBuffer(reinterpret_cast<__gm__ X*>(doutput));
     xGm_.SetGlobalBuffer(reinterpret_cast<__gm__ X*>(input));
     dxGm_.SetGlobalBuffer(reinterpret_cast<__gm__ X*>(dinput));
+    SetStreaming(dyGm_, tiling->streams);
+    SetStreaming(xGm_, tiling->streams);
+    SetStreaming(dxGm_, tiling->streams);
     const int64_t tile = tiling->rowsPerTile * tiling->pitch;
     pipe->InitBuffer(dyQueue_, tiling->buffers, tile * sizeof(X));
     pipe->InitBuffer(gateQueue_, tiling->buffers, tile * sizeof(X));

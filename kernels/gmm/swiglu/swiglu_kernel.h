@@ -21,6 +21,8 @@ class SwigluKernel {
     tiling_ = tiling;
     xGm_.SetGlobalBuffer(reinterpret_cast<__gm__ X*>(input));
     yGm_.SetGlobalBuffer(reinterpret_cast<__gm__ X*>(output));
+    SetStreaming(xGm_, tiling->streams);
+    SetStreaming(yGm_, tiling->streams);
     const int64_t tile = tiling->rowsPerTile * tiling->pitch;
     pipe->InitBuffer(gateQueue_, tiling->buffers, tile * sizeof(X));
     pipe->InitBuffer(upQueue_, tiling->buffers, tile * sizeof(X));

@@ -24,6 +24,7 @@ struct SwigluTilingData {
   int64_t pitch;        // elements between the rows of a tile in UB
   int64_t tiles;        // tiles of the output, row tiles times column tiles; core i owns a contiguous share
   int32_t buffers;      // buffers per queue
+  int32_t streams;      // 1: past the caches
 };
 
 using SwigluGradProblem = SwigluProblem;

@@ -4,8 +4,8 @@
 // The rows are cut into chunks that depend on the problem alone. A core takes every cores-th chunk, row after row, and
 // leaves the chunk's share of dgamma in the workspace [chunks, D]; when all cores have, each sums a range of columns in
 // the order of the chunks: the result does not depend on the number of cores.
-// Rows that do not fit in UB are cut into tiles of columns: the chunk is read once for the means and once for the rest.
-// UB: dy, x and dx tiles (queues), for 16-bit types three float tiles, gamma, the sum for dgamma.
+// Rows that are longer than a tile (on the card, than UB) are cut into tiles of columns and read twice: for the mean,
+// and for the rest. UB: dy, x and dx tiles (queues), for 16-bit types three float tiles, gamma, the sum for dgamma.
 #ifndef MST_POSEMBEDDING_RMS_NORM_GRAD_KERNEL_H_
 #define MST_POSEMBEDDING_RMS_NORM_GRAD_KERNEL_H_
 
@@ -32,6 +32,12 @@ class RmsNormGradKernel {
     dgammaGm_.SetGlobalBuffer(reinterpret_cast<__gm__ G*>(dgamma));
     partsGm_.SetGlobalBuffer(reinterpret_cast<__gm__ float*>(workspace));
     isSplit_ = tiling->colsPerTile < tiling->D;
+    isResident_ = tiling->residentCols >= tiling->D;
+    dyAgainGm_ = dyGm_;
+    xAgainGm_ = xGm_;
+    SetStreaming(dyGm_, tiling->streams);
+    SetStreaming(xGm_, tiling->streams);
+    SetStreaming(dxGm_, tiling->streams);
 
     tileBytes_ = tiling->rowsPerTile * tiling->pitch * sizeof(X);
     const int64_t tileFloatBytes = tiling->rowsPerTile * tiling->pitch * sizeof(float);
@@ -40,15 +46,15 @@ class RmsNormGradKernel {
     pipe->InitBuffer(xQueue_, tiling->buffers, tileBytes_);
     pipe->InitBuffer(dxQueue_, tiling->buffers, tileBytes_);
     pipe->InitBuffer(rstdQueue_, tiling->buffers, rowFloats * sizeof(float));
-    pipe->InitBuffer(gammaQueue_, 1, tiling->pitch * sizeof(G));
-    pipe->InitBuffer(partQueue_, 1, RoundUpOf(tiling->pitch, kBlockFloats) * sizeof(float));
+    pipe->InitBuffer(gammaQueue_, 1, tiling->residentCols * sizeof(G));
+    pipe->InitBuffer(partQueue_, 1, tiling->residentCols * sizeof(float));
     pipe->InitBuffer(colSumBuf_, tiling->sumCols * sizeof(float));
     if constexpr (!IsSameType<X, float>::value) {
       pipe->InitBuffer(dyFloatBuf_, tileFloatBytes);
       pipe->InitBuffer(xFloatBuf_, tileFloatBytes);
       pipe->InitBuffer(productBuf_, tileFloatBytes);
     }
-    if constexpr (!IsSameType<G, float>::value) pipe->InitBuffer(gammaBuf_, tiling->pitch * sizeof(float));
+    if constexpr (!IsSameType<G, float>::value) pipe->InitBuffer(gammaBuf_, tiling->residentCols * sizeof(float));
     pipe->InitBuffer(coefBuf_, rowFloats * sizeof(float));
     pipe->InitBuffer(sumBuf_, RoundUpOf(tiling->rowsPerTile, kBlockFloats) * sizeof(float));
     pipe->InitBuffer(spreadBuf_, RoundUpOf(tiling->rowsPerTile, kBlockFloats) * kUbBlockBytes);
@@ -57,17 +63,19 @@ class RmsNormGradKernel {
 
   __aicore__ inline void Process() {
     LocalTensor<float> gamma;
-    if (!isSplit_) gamma = LoadGamma(0, tiling_->D);
+    if (isResident_) gamma = LoadGamma(0, tiling_->D);
     for (int64_t chunk = GetBlockIdx(); chunk < tiling_->chunks; chunk += GetBlockNum()) {
       const int64_t rowBegin = chunk * tiling_->rowsPerChunk;
       const int64_t rowEnd = MinOf(rowBegin + tiling_->rowsPerChunk, tiling_->rows);
-      if (isSplit_) {
+      if (isSplit_ && isResident_) {
+        LongRowsChunk(chunk, rowBegin, rowEnd, gamma);
+      } else if (isSplit_) {
         SplitChunk(chunk, rowBegin, rowEnd);
       } else {
         WholeChunk(chunk, rowBegin, rowEnd, gamma);
       }
     }
-    if (!isSplit_) FreeGamma(gamma);
+    if (isResident_) FreeGamma(gamma);
     SyncAll();  // every part of dgamma is in the workspace
     for (int64_t col = GetBlockIdx() * tiling_->sumCols; col < tiling_->D; col += GetBlockNum() * tiling_->sumCols) {
       SumParts(col, MinOf(tiling_->sumCols, tiling_->D - col));
@@ -89,7 +97,7 @@ class RmsNormGradKernel {
     for (int64_t row = rowBegin; row < rowEnd; row += tiling_->rowsPerTile) {
       const int64_t rows = MinOf(tiling_->rowsPerTile, rowEnd - row);
       LocalTensor<float> rstd = LoadRstd(row, rows);
-      Tiles tiles = LoadTiles(row, rows, 0, D);
+      Tiles tiles = LoadTiles(dyGm_, xGm_, row, rows, 0, D);
       AllocDx(tiles);
       Mul(tiles.work, tiles.dy, tiles.x, static_cast<int32_t>(rows * pitch));
       PipeBarrier<PIPE_V>();
@@ -110,33 +118,37 @@ class RmsNormGradKernel {
     StorePart(part, chunk, 0, D);
   }
 
-  // A chunk of rows that are longer than a tile. Sums over columns end in scalars.
+  // A chunk of rows that are longer than a tile, one after the other. Sums over columns end in scalars.
+  __aicore__ inline void LongRowsChunk(int64_t chunk, int64_t rowBegin, int64_t rowEnd,
+                                       const LocalTensor<float>& gamma) {
+    LocalTensor<float> rstd = LoadRstd(rowBegin, rowEnd - rowBegin);
+    LocalTensor<float> part = ZeroPart(tiling_->D);
+    for (int64_t row = rowBegin; row < rowEnd; ++row) {
+      const float scale = rstd.GetValue(row - rowBegin);
+      const float coef = -ProductSum(row, gamma) * tiling_->oneOverD * scale * scale;
+      for (int64_t col = 0; col < tiling_->D; col += tiling_->colsPerTile) {
+        const int64_t cols = MinOf(tiling_->colsPerTile, tiling_->D - col);
+        RowPiece(row, col, cols, gamma[col], part[col], scale, coef);
+      }
+    }
+    StorePart(part, chunk, 0, tiling_->D);
+    rstdQueue_.FreeTensor(rstd);
+  }
+
+  // The same where gamma and the part for dgamma do not fit as a whole: one range of columns after the other.
   __aicore__ inline void SplitChunk(int64_t chunk, int64_t rowBegin, int64_t rowEnd) {
     LocalTensor<float> rstd = LoadRstd(rowBegin, rowEnd - rowBegin);
     LocalTensor<float> coef = coefBuf_.Get<float>();
     for (int64_t row = rowBegin; row < rowEnd; ++row) {
       const float scale = rstd.GetValue(row - rowBegin);
-      coef.SetValue(row - rowBegin, -ProductSum(row) * tiling_->oneOverD * scale * scale);
+      coef.SetValue(row - rowBegin, -ProductSum(row, coef) * tiling_->oneOverD * scale * scale);
     }
     for (int64_t col = 0; col < tiling_->D; col += tiling_->colsPerTile) {
       const int64_t cols = MinOf(tiling_->colsPerTile, tiling_->D - col);
-      const int32_t count = static_cast<int32_t>(cols);
       LocalTensor<float> gamma = LoadGamma(col, cols);
       LocalTensor<float> part = ZeroPart(cols);
       for (int64_t row = rowBegin; row < rowEnd; ++row) {
-        const float scale = rstd.GetValue(row - rowBegin);
-        Tiles tiles = LoadTiles(row, 1, col, cols);
-        AllocDx(tiles);
-        Mul(tiles.work, tiles.dy, tiles.x, count);
-        PipeBarrier<PIPE_V>();
-        AddToPart(part, tiles.work, scale, cols);
-        Mul(tiles.dy, tiles.dy, gamma, count);
-        PipeBarrier<PIPE_V>();
-        Axpy(tiles.dy, tiles.x, coef.GetValue(row - rowBegin), count);
-        PipeBarrier<PIPE_V>();
-        Muls(tiles.work, tiles.dy, scale, count);
-        PipeBarrier<PIPE_V>();
-        StoreDx(tiles, row, 1, col, cols);
+        RowPiece(row, col, cols, gamma, part, rstd.GetValue(row - rowBegin), coef.GetValue(row - rowBegin));
       }
       StorePart(part, chunk, col, cols);
       FreeGamma(gamma);
@@ -144,15 +156,33 @@ class RmsNormGradKernel {
     rstdQueue_.FreeTensor(rstd);
   }
 
-  // sum over the row of dy * gamma * x
-  __aicore__ inline float ProductSum(int64_t row) {
+  // dx of some columns of a row, and what they add to dgamma's part.
+  __aicore__ inline void RowPiece(int64_t row, int64_t col, int64_t cols, const LocalTensor<float>& gamma,
+                                  const LocalTensor<float>& part, float scale, float coef) {
+    const int32_t count = static_cast<int32_t>(cols);
+    Tiles tiles = LoadTiles(dyAgainGm_, xAgainGm_, row, 1, col, cols);
+    AllocDx(tiles);
+    Mul(tiles.work, tiles.dy, tiles.x, count);
+    PipeBarrier<PIPE_V>();
+    AddToPart(part, tiles.work, scale, cols);
+    Mul(tiles.dy, tiles.dy, gamma, count);
+    PipeBarrier<PIPE_V>();
+    Axpy(tiles.dy, tiles.x, coef, count);
+    PipeBarrier<PIPE_V>();
+    Muls(tiles.work, tiles.dy, scale, count);
+    PipeBarrier<PIPE_V>();
+    StoreDx(tiles, row, 1, col, cols);
+  }
+
+  // sum over the row of dy * gamma * x; wholeGamma where that is in UB
+  __aicore__ inline float ProductSum(int64_t row, const LocalTensor<float>& wholeGamma) {
     LocalTensor<float> sum = sumBuf_.Get<float>();
     float total = 0.0f;
     for (int64_t col = 0; col < tiling_->D; col += tiling_->colsPerTile) {
       const int64_t cols = MinOf(tiling_->colsPerTile, tiling_->D - col);
       const int32_t count = static_cast<int32_t>(cols);
-      LocalTensor<float> gamma = LoadGamma(col, cols);
-      Tiles tiles = LoadTiles(row, 1, col, cols);
+      LocalTensor<float> gamma = isResident_ ? wholeGamma[col] : LoadGamma(col, cols);
+      Tiles tiles = LoadTiles(dyGm_, xGm_, row, 1, col, cols);
       Mul(tiles.dy, tiles.dy, tiles.x, count);  // in place: this tile is read again later
       PipeBarrier<PIPE_V>();
       Mul(tiles.dy, tiles.dy, gamma, count);
@@ -161,7 +191,7 @@ class RmsNormGradKernel {
       WaitPipe<HardEvent::V_S>();
       total += sum.GetValue(0);
       FreeTiles(tiles);
-      FreeGamma(gamma);
+      if (!isResident_) FreeGamma(gamma);
     }
     return total;
   }
@@ -239,7 +269,7 @@ class RmsNormGradKernel {
 
   __aicore__ inline LocalTensor<float> LoadGamma(int64_t col, int64_t cols) {
     LocalTensor<G> gamma = gammaQueue_.template AllocTensor<G>();
-    CopyRowsIn(gamma, gammaGm_[col], 1, cols, cols, tiling_->pitch);
+    CopyRowsIn(gamma, gammaGm_[col], 1, cols, cols, tiling_->residentCols);
     gammaQueue_.EnQue(gamma);
     gamma = gammaQueue_.template DeQue<G>();
     if constexpr (IsSameType<G, float>::value) {
@@ -257,14 +287,15 @@ class RmsNormGradKernel {
     if constexpr (IsSameType<G, float>::value) gammaQueue_.FreeTensor(gamma);
   }
 
-  __aicore__ inline Tiles LoadTiles(int64_t row, int64_t rows, int64_t col, int64_t cols) {
+  __aicore__ inline Tiles LoadTiles(const GlobalTensor<X>& dy, const GlobalTensor<X>& x, int64_t row, int64_t rows,
+                                    int64_t col, int64_t cols) {
     Tiles tiles;
     const int64_t offset = row * tiling_->D + col;
     tiles.dyStored = dyQueue_.template AllocTensor<X>();
-    CopyRowsIn(tiles.dyStored, dyGm_[offset], rows, cols, tiling_->D, tiling_->pitch);
+    CopyRowsIn(tiles.dyStored, dy[offset], rows, cols, tiling_->D, tiling_->pitch);
     dyQueue_.EnQue(tiles.dyStored);
     tiles.xStored = xQueue_.template AllocTensor<X>();
-    CopyRowsIn(tiles.xStored, xGm_[offset], rows, cols, tiling_->D, tiling_->pitch);
+    CopyRowsIn(tiles.xStored, x[offset], rows, cols, tiling_->D, tiling_->pitch);
     xQueue_.EnQue(tiles.xStored);
     tiles.dyStored = dyQueue_.template DeQue<X>();
     tiles.xStored = xQueue_.template DeQue<X>();
@@ -309,8 +340,10 @@ class RmsNormGradKernel {
 
   const RmsNormGradTilingData* tiling_;
   bool isSplit_;
+  bool isResident_;
   int64_t tileBytes_;
   GlobalTensor<X> dyGm_, xGm_, dxGm_;
+  GlobalTensor<X> dyAgainGm_, xAgainGm_;  // dy and x where they are read for the second time
   GlobalTensor<G> gammaGm_, dgammaGm_;
   GlobalTensor<float> rstdGm_, partsGm_;
   TQue<TPosition::VECIN, 1> dyQueue_, xQueue_, rstdQueue_, gammaQueue_;

@@ -1,9 +1,9 @@
 // Copyright 2026 The ms_ops_transformer authors. SPDX-License-Identifier: Apache-2.0
 // y[r, :] = x[r, :] * rstd[r] * gamma[:],  rstd[r] = 1 / sqrt(mean(x[r, :]^2) + epsilon)     x [rows, D], gamma [D]
-// A core owns a contiguous range of rows and walks it in tiles of rowsPerTile rows. Rows that do not fit in UB are cut
-// into tiles of colsPerTile columns and read twice: once for the sum of squares, once to be scaled.
-// UB: x and y tiles (queues), for 16-bit types two float tiles (x and its squares; for float the y tile holds the
-// squares), gamma, one row of sums and rstd.
+// A core owns a contiguous range of rows and walks it in tiles of rowsPerTile rows. Rows that are longer than a tile
+// (on the card, than UB) are cut into tiles of colsPerTile columns and read twice: for the sum of squares, and to be
+// scaled. UB: x and y tiles (queues), for 16-bit types two float tiles (x and its squares; for float the y tile holds
+// the squares), gamma, one row of sums and rstd.
 #ifndef MST_POSEMBEDDING_RMS_NORM_KERNEL_H_
 #define MST_POSEMBEDDING_RMS_NORM_KERNEL_H_
 
@@ -27,18 +27,22 @@ class RmsNormKernel {
     yGm_.SetGlobalBuffer(reinterpret_cast<__gm__ X*>(y));
     rstdGm_.SetGlobalBuffer(reinterpret_cast<__gm__ float*>(rstd));
     isSplit_ = tiling->colsPerTile < tiling->D;
+    holdsGamma_ = tiling->gammaCols >= tiling->D;
+    xAgainGm_ = xGm_;
+    SetStreaming(xGm_, tiling->streams);
+    SetStreaming(yGm_, tiling->streams);
 
     const int64_t tile = tiling->rowsPerTile * tiling->pitch;
     const int64_t rowFloats = RoundUpOf(tiling->rowsPerTile, kBlockFloats);
     pipe->InitBuffer(xQueue_, tiling->buffers, tile * sizeof(X));
     pipe->InitBuffer(yQueue_, tiling->buffers, tile * sizeof(X));
     pipe->InitBuffer(rstdQueue_, tiling->buffers, rowFloats * sizeof(float));
-    pipe->InitBuffer(gammaQueue_, 1, tiling->pitch * sizeof(G));
+    pipe->InitBuffer(gammaQueue_, 1, tiling->gammaCols * sizeof(G));
     if constexpr (!IsSameType<X, float>::value) {
       pipe->InitBuffer(floatBuf_, tile * sizeof(float));
       pipe->InitBuffer(squareBuf_, tile * sizeof(float));
     }
-    if constexpr (!IsSameType<G, float>::value) pipe->InitBuffer(gammaBuf_, tiling->pitch * sizeof(float));
+    if constexpr (!IsSameType<G, float>::value) pipe->InitBuffer(gammaBuf_, tiling->gammaCols * sizeof(float));
     pipe->InitBuffer(sumBuf_, rowFloats * sizeof(float));
     pipe->InitBuffer(partBuf_, rowFloats * sizeof(float));
     pipe->InitBuffer(spreadBuf_, rowFloats * kUbBlockBytes);
@@ -49,22 +53,22 @@ class RmsNormKernel {
     const int64_t rowBegin = tiling_->rows * GetBlockIdx() / GetBlockNum();
     const int64_t rowEnd = tiling_->rows * (GetBlockIdx() + 1) / GetBlockNum();
     LocalTensor<float> gamma;
-    if (!isSplit_) gamma = LoadGamma(0, tiling_->D);
+    if (holdsGamma_) gamma = LoadGamma(0, tiling_->D);
     for (int64_t row = rowBegin; row < rowEnd; row += tiling_->rowsPerTile) {
       const int64_t rows = MinOf(tiling_->rowsPerTile, rowEnd - row);
       if (isSplit_) {
-        SplitRow(row);
+        SplitRow(row, gamma);
       } else {
         WholeRows(row, rows, gamma);
       }
     }
-    if (!isSplit_) FreeGamma(gamma);
+    if (holdsGamma_) FreeGamma(gamma);
   }
 
  private:
   __aicore__ inline void WholeRows(int64_t row, int64_t rows, const LocalTensor<float>& gamma) {
     const int64_t D = tiling_->D;
-    CopyIn(row, rows, 0, D);
+    CopyIn(xGm_, row, rows, 0, D);
     LocalTensor<X> x = xQueue_.template DeQue<X>();
     LocalTensor<X> y = yQueue_.template AllocTensor<X>();
     LocalTensor<float> xFloat = ToFloat(x, rows);
@@ -76,15 +80,15 @@ class RmsNormKernel {
     CopyRstdOut(rstd, row, rows);
   }
 
-  // One row that is longer than a tile.
-  __aicore__ inline void SplitRow(int64_t row) {
+  // One row that is longer than a tile; gamma is here as a whole, or comes tile by tile.
+  __aicore__ inline void SplitRow(int64_t row, const LocalTensor<float>& wholeGamma) {
     LocalTensor<float> sum = sumBuf_.Get<float>();
     LocalTensor<float> part = partBuf_.Get<float>();
     Duplicate(sum, 0.0f, kBlockFloats);
     PipeBarrier<PIPE_V>();
     for (int64_t col = 0; col < tiling_->D; col += tiling_->colsPerTile) {
       const int64_t cols = MinOf(tiling_->colsPerTile, tiling_->D - col);
-      CopyIn(row, 1, col, cols);
+      CopyIn(xGm_, row, 1, col, cols);
       LocalTensor<X> x = xQueue_.template DeQue<X>();
       LocalTensor<float> xFloat = ToFloat(x, 1);
       SumOfSquares(part, xFloat, xFloat, 1, cols);  // in place: this tile is read again below
@@ -95,28 +99,28 @@ class RmsNormKernel {
     LocalTensor<float> rstd = Rstd(1);
     for (int64_t col = 0; col < tiling_->D; col += tiling_->colsPerTile) {
       const int64_t cols = MinOf(tiling_->colsPerTile, tiling_->D - col);
-      LocalTensor<float> gamma = LoadGamma(col, cols);
-      CopyIn(row, 1, col, cols);
+      LocalTensor<float> gamma = holdsGamma_ ? wholeGamma[col] : LoadGamma(col, cols);
+      CopyIn(xAgainGm_, row, 1, col, cols);
       LocalTensor<X> x = xQueue_.template DeQue<X>();
       LocalTensor<X> y = yQueue_.template AllocTensor<X>();
       LocalTensor<float> xFloat = ToFloat(x, 1);
       Scale(y, xFloat, rstd, gamma, 1, cols);
       xQueue_.FreeTensor(x);
       CopyOut(y, row, 1, col, cols);
-      FreeGamma(gamma);
+      if (!holdsGamma_) FreeGamma(gamma);
     }
     CopyRstdOut(rstd, row, 1);
   }
 
-  __aicore__ inline void CopyIn(int64_t row, int64_t rows, int64_t col, int64_t cols) {
+  __aicore__ inline void CopyIn(const GlobalTensor<X>& src, int64_t row, int64_t rows, int64_t col, int64_t cols) {
     LocalTensor<X> x = xQueue_.template AllocTensor<X>();
-    CopyRowsIn(x, xGm_[row * tiling_->D + col], rows, cols, tiling_->D, tiling_->pitch);
+    CopyRowsIn(x, src[row * tiling_->D + col], rows, cols, tiling_->D, tiling_->pitch);
     xQueue_.EnQue(x);
   }
 
   __aicore__ inline LocalTensor<float> LoadGamma(int64_t col, int64_t cols) {
     LocalTensor<G> gamma = gammaQueue_.template AllocTensor<G>();
-    CopyRowsIn(gamma, gammaGm_[col], 1, cols, cols, tiling_->pitch);
+    CopyRowsIn(gamma, gammaGm_[col], 1, cols, cols, tiling_->gammaCols);
     gammaQueue_.EnQue(gamma);
     gamma = gammaQueue_.template DeQue<G>();
     if constexpr (IsSameType<G, float>::value) {
@@ -210,7 +214,8 @@ class RmsNormKernel {
 
   const RmsNormTilingData* tiling_;
   bool isSplit_;
-  GlobalTensor<X> xGm_, yGm_;
+  bool holdsGamma_;
+  GlobalTensor<X> xGm_, xAgainGm_, yGm_;  // xAgainGm_ is x where it is read for the second time
   GlobalTensor<G> gammaGm_;
   GlobalTensor<float> rstdGm_;
   TQue<TPosition::VECIN, 1> xQueue_, gammaQueue_;

@@ -12,31 +12,44 @@ namespace {
 
 constexpr int64_t kRowsPerTileMax = 248;    // repeats of one instruction are at most 255; a multiple of 8
 constexpr int64_t kTileBytesCard = 16384;   // copies of 16 KB reach the full bandwidth of the card
-constexpr int64_t kTileElementsCpu = 4096;  // a tile and its float copies stay in L1
+constexpr int64_t kTileElementsCpu = 1024;  // copies overlap with the work on tiles of a few KB
 constexpr int64_t kColsUnit = 64;           // columns of a partial tile are a multiple of one vector instruction
 constexpr int64_t kRowsPerChunkMin = 32;    // bounds of a piece of dgamma's sum, in rows
 constexpr int64_t kRowsPerChunkMax = 512;
 constexpr int64_t kChunks = 240;  // divisible by the vector cores of every 910B
 
-struct Tile {
+// A tile, and how many columns of what belongs to all rows stay in UB: all of them, or those of the tile.
+struct Layout {
   int64_t rows;
   int64_t cols;
   int64_t pitch;
+  int64_t residentCols;
 };
 
-// The largest tile wanted whose buffers fit: perElement * rows * pitch + perColumn * pitch + perRow * rows <= ubBytes.
-Tile FitTile(const Platform& platform, int64_t rows, int64_t D, int64_t xBytes, int64_t perElement, int64_t perColumn,
-             int64_t perRow) {
+// The largest tile wanted whose buffers fit:
+// perElement * rows * pitch + perResident * residentCols + perRow * rows (rounded up to 8) <= ubBytes.
+// Whole rows are wanted, on the CPU only short ones.
+Layout FitTile(const Platform& platform, int64_t rows, int64_t D, int64_t xBytes, int64_t perElement,
+               int64_t perResident, int64_t perRow) {
   const int64_t unit = kBlockBytes / xBytes;
-  const int64_t fixed = 8 * perRow + kBlockBytes;  // rows are rounded up to 8
-  Tile tile;
-  tile.pitch = std::min(RoundUp(D, unit), RoundDown((platform.ubBytes - fixed) / (perElement + perColumn), kColsUnit));
-  tile.cols = std::min(D, tile.pitch);
   const int64_t wanted = platform.isCpu() ? kTileElementsCpu : kTileBytesCard / xBytes;
-  const int64_t fitting = (platform.ubBytes - fixed - perColumn * tile.pitch) / (perElement * tile.pitch + perRow);
-  tile.rows = tile.cols < D ? 1 : std::min({std::max<int64_t>(1, wanted / tile.pitch), fitting, kRowsPerTileMax, rows});
-  if (tile.rows > 8) tile.rows = RoundDown(tile.rows, 8);
-  return tile;
+  const int64_t room = platform.ubBytes - 8 * perRow - kBlockBytes;
+  const int64_t pitch = RoundUp(D, unit);
+  Layout layout = {1, D, pitch, pitch};
+  if (!platform.isCpu() || D <= wanted) {
+    const int64_t fitting = (room - perResident * pitch) / (perElement * pitch + perRow);
+    if (fitting >= 1) {
+      layout.rows = std::min({std::max<int64_t>(1, wanted / pitch), fitting, kRowsPerTileMax, rows});
+      if (layout.rows > 8) layout.rows = RoundDown(layout.rows, 8);
+      return layout;
+    }
+  }
+  const int64_t tiles = CeilDiv(D, wanted);
+  layout.cols = layout.pitch = RoundUp(CeilDiv(D, tiles), kColsUnit);
+  if (perElement * layout.pitch + perResident * pitch <= room) return layout;
+  layout.cols = layout.pitch = RoundDown(room / (perElement + perResident), kColsUnit);
+  layout.residentCols = layout.pitch;
+  return layout;
 }
 
 // x and gamma, shared by the operator and its gradient. Unknown dims (at infer time) pass.
@@ -100,15 +113,18 @@ Status RmsNormTiling(const RmsNormProblem& problem, const Platform& platform, Rm
   // x and y tiles, then float copies of x and of its squares; for float the squares live in the y tile.
   const int64_t perElement = data->buffers * 2 * problem.xBytes + (isFloat ? 0 : 2 * 4);
   // gamma as stored, its float copy, and one partial sum per 64 columns
-  const int64_t perColumn = problem.gammaBytes + (problem.gammaBytes == 4 ? 0 : 4) + 1;
+  const int64_t perResident = problem.gammaBytes + (problem.gammaBytes == 4 ? 0 : 4) + 1;
   // rstd in its queue, sums, ones, and rstd spread over a block
   const int64_t perRow = 4 * data->buffers + 4 + 4 + kBlockBytes;
-  const Tile tile =
-      FitTile(platform, std::max<int64_t>(1, problem.rows), problem.D, problem.xBytes, perElement, perColumn, perRow);
-  data->rowsPerTile = tile.rows;
-  data->colsPerTile = tile.cols;
-  data->pitch = tile.pitch;
-  data->head.cores = CoresForBytes(platform, problem.rows, 2 * problem.rows * problem.D * problem.xBytes);
+  const Layout layout =
+      FitTile(platform, std::max<int64_t>(1, problem.rows), problem.D, problem.xBytes, perElement, perResident, perRow);
+  data->rowsPerTile = layout.rows;
+  data->colsPerTile = layout.cols;
+  data->pitch = layout.pitch;
+  data->gammaCols = layout.residentCols;
+  const int64_t bytes = problem.rows * problem.D * problem.xBytes;
+  data->streams = StreamsResult(platform, bytes);
+  data->head.cores = CoresForBytes(platform, problem.rows, 2 * bytes);
   return Status::Ok();
 }
 
@@ -141,22 +157,24 @@ Status RmsNormGradTiling(const RmsNormGradProblem& problem, const Platform& plat
   // dy, x and dx tiles, then float copies of dy and x and one work tile; for float the work tile is the dx tile.
   const int64_t perElement = data->buffers * 3 * problem.xBytes + (isFloat ? 0 : 3 * 4);
   // gamma as stored, its float copy, dgamma's part, its sum, and one partial sum per 64 columns
-  const int64_t perColumn = problem.gammaBytes + (problem.gammaBytes == 4 ? 0 : 4) + 4 + 4 + 1;
+  const int64_t perResident = problem.gammaBytes + (problem.gammaBytes == 4 ? 0 : 4) + 4 + 4 + 1;
   // rstd in its queue, coefficients, squares of rstd, and rstd spread over a block
   const int64_t perRow = 4 * data->buffers + 4 + 4 + kBlockBytes;
   Platform room = platform;  // what is left beside the buffers for a chunk of a split row: rstd and coefficients
   room.ubBytes -= kRowsPerChunkMax * (4 * data->buffers + 4) + kColsUnit * 4;
-  const Tile tile =
-      FitTile(room, std::max<int64_t>(1, data->rowsPerChunk), problem.D, problem.xBytes, perElement, perColumn, perRow);
-  data->rowsPerTile = tile.rows;
-  data->colsPerTile = tile.cols;
-  data->pitch = tile.pitch;
+  const Layout layout = FitTile(room, std::max<int64_t>(1, data->rowsPerChunk), problem.D, problem.xBytes, perElement,
+                                perResident, perRow);
+  data->rowsPerTile = layout.rows;
+  data->colsPerTile = layout.cols;
+  data->pitch = layout.pitch;
+  data->residentCols = layout.residentCols;
+  data->streams = StreamsResult(platform, problem.rows * problem.D * problem.xBytes);
 
   // All cores wait for each other before dgamma is summed: no more of them than the machine has.
   const int64_t bytes = 3 * problem.rows * problem.D * problem.xBytes;
   data->head.cores = static_cast<int32_t>(
       std::max<int64_t>(1, std::min<int64_t>(platform.vectorCores, CoresForBytes(platform, data->chunks, bytes))));
-  const int64_t tileFloats = tile.rows * tile.pitch * problem.xBytes / 4;
+  const int64_t tileFloats = layout.rows * layout.pitch * problem.xBytes / 4;
   data->sumCols = std::max<int64_t>(
       kBlockBytes / 4, std::min(RoundUp(CeilDiv(problem.D, data->head.cores), kColsUnit), RoundDown(tileFloats, 8)));
   data->head.workspaceBytes = data->chunks * problem.D * 4;

@@ -23,7 +23,9 @@ struct RmsNormTilingData {
   int64_t rowsPerTile;  // rows
   int64_t colsPerTile;  // elements; below D a row takes several tiles and x is read twice
   int64_t pitch;        // elements between the rows of a tile in UB
+  int64_t gammaCols;    // elements of gamma in UB: all, or those of a tile
   int32_t buffers;      // buffers per queue
+  int32_t streams;      // 1: past the caches
   float epsilon;
   float oneOverD;
 };
@@ -44,8 +46,10 @@ struct RmsNormGradTilingData {
   int64_t rowsPerTile;   // rows
   int64_t colsPerTile;   // elements; below D a row takes several tiles and inputs are read twice
   int64_t pitch;         // elements between the rows of a tile in UB
+  int64_t residentCols;  // elements of gamma and of dgamma's part in UB: all, or those of a tile
   int64_t sumCols;       // columns of dgamma that a core sums at a time
   int32_t buffers;       // buffers per queue
+  int32_t streams;       // 1: past the caches
   float oneOverD;
 };
 

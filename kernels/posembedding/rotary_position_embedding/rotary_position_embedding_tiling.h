@@ -43,6 +43,7 @@ struct RotaryPositionEmbeddingTilingData {
   int32_t axes;                        // outer axes
   int32_t mode;                        // kRopeHalf or kRopeInterleave
   int32_t buffers;                     // buffers per queue
+  int32_t streams;                     // 1: past the caches
 };
 
 // The gradient of x: the same work with another table.

@@ -17,6 +17,8 @@ __aicore__ inline void ScatterPaKvCacheCopyRun(GM_ADDR key, GM_ADDR value, GM_AD
   kernel.Init(key, value, keyCacheOut, valueCacheOut, slots, tiling, &pipe);
   src.SetGlobalBuffer(reinterpret_cast<__gm__ X*>(keyCache));
   dst.SetGlobalBuffer(reinterpret_cast<__gm__ X*>(keyCacheOut));
+  SetStreaming(src, tiling->streams);
+  SetStreaming(dst, tiling->streams);
   kernel.CopyCache(dst, src, tiling->slots * tiling->keyPieces * tiling->keyPieceLength);
   if (tiling->valuePieces > 0) {
     src.SetGlobalBuffer(reinterpret_cast<__gm__ X*>(valueCache));

@@ -25,6 +25,10 @@ class ScatterPaKvCacheKernel {
     keyCacheGm_.SetGlobalBuffer(reinterpret_cast<__gm__ X*>(keyCache));
     valueCacheGm_.SetGlobalBuffer(reinterpret_cast<__gm__ X*>(valueCache));
     slotsGm_.SetGlobalBuffer(reinterpret_cast<__gm__ I*>(slots));
+    SetStreaming(keyGm_, tiling->streams);
+    SetStreaming(valueGm_, tiling->streams);
+    SetStreaming(keyCacheGm_, tiling->streams);
+    SetStreaming(valueCacheGm_, tiling->streams);
     pipe->InitBuffer(slotQueue_, 1, tiling->slotsPerTile * sizeof(I));
     pipe->InitBuffer(tileQueue_, tiling->buffers, tiling->tileElements * sizeof(X));
   }

@@ -10,7 +10,8 @@
 namespace mst {
 namespace {
 
-constexpr int64_t kTileBytes = 16384;  // reaches the full bandwidth of the card and stays in L1 of a CPU
+constexpr int64_t kTileBytesCard = 16384;  // copies of 16 KB reach the full bandwidth of the card
+constexpr int64_t kTileBytesCpu = 4096;    // reads and writes of tiles of a few KB overlap
 constexpr int64_t kSlotsPerTile = 1024;
 
 struct Pieces {
@@ -118,7 +119,7 @@ Status SlotTiling(const ScatterPaKvCacheProblem& problem, const Platform& platfo
   const int64_t unit = kBlockBytes / problem.elementBytes;
   const int64_t longest = RoundUp(std::max(problem.keyPieceLength, problem.valuePieceLength), unit);
   const int64_t room = platform.ubBytes - kSlotsPerTile * problem.slotBytes - kBlockBytes;
-  const int64_t wanted = kTileBytes / problem.elementBytes;
+  const int64_t wanted = (platform.isCpu() ? kTileBytesCpu : kTileBytesCard) / problem.elementBytes;
   data->tileElements = problem.isNorm ? wanted : std::max(wanted, longest);
   if (data->tileElements * problem.elementBytes * data->buffers > room) {
     return Status::ValueError("ScatterPaKvCache supports heads of at most " +
@@ -127,10 +128,12 @@ Status SlotTiling(const ScatterPaKvCacheProblem& problem, const Platform& platfo
   }
   const int64_t keyElements = problem.keyPieces * problem.keyPieceLength;
   const int64_t valueElements = problem.valuePieces * problem.valuePieceLength;
-  data->slotsPerGroup = std::max<int64_t>(1, wanted / std::max<int64_t>(1, std::max(keyElements, valueElements)));
+  const int64_t rowElements = std::max<int64_t>(1, std::max(keyElements, valueElements));
+  data->slotsPerGroup = std::max<int64_t>(1, kTileBytesCard / problem.elementBytes / rowElements);
 
   const int64_t moved = problem.tokens + (copies ? data->slots : 0);
   const int64_t bytes = 2 * moved * (keyElements + valueElements) * problem.elementBytes;
+  data->streams = StreamsResult(platform, bytes / 2);
   data->head.cores = CoresForBytes(platform, moved, bytes);
   if (copies) data->head.cores = std::min(data->head.cores, platform.vectorCores);  // they wait for each other
   return Status::Ok();

@@ -37,6 +37,7 @@ struct ScatterPaKvCacheTilingData {
   int64_t tileElements;      // elements of a cache that move at a time
   int32_t isNorm;
   int32_t buffers;  // buffers of the queue
+  int32_t streams;  // 1: past the caches
 };
 
 using ScatterPaKvCacheCopyProblem = ScatterPaKvCacheProblem;
