@@ -2,7 +2,7 @@
 """Builds and installs ms_ops_transformer. Metadata is in pyproject.toml; what is compiled how is here.
 
 pip install .                       a wheel with every instruction level of this architecture
-python setup.py build_native        compiles into the source tree only what changed, for this CPU's best level
+python setup.py build_native        compiles into the source tree only what changed
 python setup.py build_native --checked              also build/lib/libmst_checked.so, which the tests use
 python setup.py build_native --cxx aarch64-linux-gnu-g++ --out DIR      libraries of another architecture
 """
@@ -260,7 +260,7 @@ class build_native(Command):  # noqa: N801  the name of the command
 
     description = "compile the kernels into the source tree"
     user_options = [
-        ("levels=", None, "instruction levels, separated by commas; 'all'; default: the best of this CPU"),
+        ("levels=", None, "instruction levels, separated by commas; 'all'; default: those there, or this CPU's best"),
         ("checked", None, "also the checked library of the tests"),
         ("keep-going", None, "leave out operators that do not compile"),
         ("cxx=", None, "the compiler; another architecture needs --out"),
@@ -284,7 +284,10 @@ class build_native(Command):  # noqa: N801  the name of the command
         build_dir = ROOT / "build" if self.out is None else pathlib.Path(self.out) / "build"
         builder = Builder(self.cxx, build_dir, self.keep_going, self.flags)
         all_levels = self.levels == "all" or (self.levels is None and self.out is not None)
-        levels = list(LEVELS[builder.arch]) if all_levels else (self.levels or best_level()).split(",")
+        levels = list(LEVELS[builder.arch])
+        if not all_levels:
+            there = [level for level in levels if (ROOT / f"ms_ops_transformer/_lib/libmst_{level}.so").exists()]
+            levels = self.levels.split(",") if self.levels else there or [best_level()]
         try:
             if self.out is None:
                 package_dir = ROOT / "ms_ops_transformer"
