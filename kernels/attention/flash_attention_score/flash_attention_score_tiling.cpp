@@ -61,9 +61,10 @@ int64_t UbBytes(const FlashAttentionScoreProblem& p, const Candidate& c, int64_t
   return scores + out + index + work + bits + raw + dropout + valueRow + output + statistics + dense;
 }
 
-// Keys and values that L1 has room for beside the left operands.
+// Keys and values that L1 has room for beside the left operands. Packing on the CPU may widen 16 bits to 32.
 int64_t L1Rows(const FlashAttentionScoreProblem& p, const Platform& platform, int64_t dPad, int64_t dvPad) {
-  const int64_t rows = platform.l1Bytes / 8 * 5 / ((dPad + dvPad) * p.elementBytes);
+  const int64_t elementBytes = platform.isCpu() ? 4 : p.elementBytes;
+  const int64_t rows = platform.l1Bytes / 8 * 5 / ((dPad + dvPad) * elementBytes);
   return std::min(rows, RowsAreFarApart(p.shape) ? kMaxDenseRows : kMaxSuperRows);
 }
 
