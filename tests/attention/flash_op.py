@@ -4,7 +4,8 @@
 Sizes of a case: layout (BNSD), B (1), N (2), Nkv (N), Sq, Skv (Sq), D (16), Dv (D); packed: q_lens, kv_lens.
 Options by the names of the public function; besides: mask (shape, or a function of rng), pse (shape), drop (explicit
 keep bits), sink (True), prefix, stats (softmax_max, softmax_sum and lse are outputs, lse has a cotangent),
-edit (a function that changes the inputs).
+edit (a function that changes the inputs). Cases with a sink count in ulps of 4: its gradient is the sum of that many
+numbers of about that size over all rows, which cancel.
 """
 
 import math

@@ -18,7 +18,7 @@ def _far_sink(x):
 
 CASES = [
     case("tiny_pse", Sq=3, Skv=4, D=2, pse=(1, 2, 3, 4), graph="all"),
-    case("tiny_sink", Sq=3, Skv=4, D=2, sink=True, softcap=1.0),
+    case("tiny_sink", Sq=3, Skv=4, D=2, sink=True, at_least=4.0, softcap=1.0),
     case("pse_full", B=2, Sq=33, Skv=70, pse=(2, 2, 33, 70)),
     case("pse_full_type0", B=2, Sq=33, Skv=70, pse=(2, 2, 33, 70), pse_type=0, graph="all"),
     case("pse_over_batch", B=2, Sq=3, Skv=4, D=8, pse=(1, 2, 3, 4), pse_type=0),
@@ -40,18 +40,18 @@ CASES = [
     case("softcap_pse_inner", Sq=33, Skv=70, softcap=1.5, pse=(1, 2, 33, 70)),
     case("softcap_pse_outer", Sq=33, Skv=70, softcap=1.5, pse=(1, 2, 33, 70), pse_type=0),
     case("softcap_slopes", N=2, Sq=40, softcap=1.5, pse=(2,), pse_type=2),
-    case("sink", N=3, Sq=4, Skv=5, D=8, sink=True, stats=True, graph="all"),
-    case("sink_far", Sq=33, Skv=70, sink=True, edit=_far_sink, stats=True, zeros=True),
-    case("sink_gqa_causal", B=2, N=4, Nkv=2, Sq=70, Skv=600, sink=True, sparse_mode=3),
-    case("sink_empty_rows", Sq=30, Skv=20, sink=True, sparse_mode=3, stats=True),
-    case("sink_bsh_mask", layout="BSH", B=2, Sq=20, Skv=30, sink=True, mask=(2, 1, 20, 30)),
+    case("sink", N=3, Sq=4, Skv=5, D=8, sink=True, at_least=4.0, stats=True, graph="all"),
+    case("sink_far", Sq=33, Skv=70, sink=True, at_least=4.0, edit=_far_sink, stats=True, zeros=True),
+    case("sink_gqa_causal", B=2, N=4, Nkv=2, Sq=70, Skv=600, sink=True, at_least=4.0, sparse_mode=3),
+    case("sink_empty_rows", Sq=30, Skv=20, sink=True, at_least=4.0, sparse_mode=3, stats=True),
+    case("sink_bsh_mask", layout="BSH", B=2, Sq=20, Skv=30, sink=True, at_least=4.0, mask=(2, 1, 20, 30)),
     case("drop_bits", N=2, Sq=5, Skv=6, D=8, drop=True, keep_prob=0.7, graph="all"),
     case("drop_bits_odd", B=2, N=3, Nkv=1, Sq=33, Skv=61, drop=True, keep_prob=0.4),
     case("drop_bits_long", Sq=70, Skv=1100, drop=True, keep_prob=0.9, sparse_mode=3),
     case("drop_bits_bsh", layout="BSH", B=2, Sq=20, Skv=30, drop=True, keep_prob=0.5, stats=True),
     case("drop_keeps_all", Sq=20, Skv=30, drop=True, keep_prob=1.0),
     case("everything", B=2, N=4, Nkv=2, Sq=70, Skv=530, D=24, Dv=40, sparse_mode=4, pre_tokens=400, next_tokens=2,
-         softcap=2.0, sink=True, drop=True, keep_prob=0.8, pse=(1, 4, 70, 530), pse_type=0, stats=True,
+         softcap=2.0, sink=True, at_least=4.0, drop=True, keep_prob=0.8, pse=(1, 4, 70, 530), pse_type=0, stats=True,
          graph="all"),
 ]  # fmt: skip
 

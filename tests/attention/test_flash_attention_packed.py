@@ -38,7 +38,7 @@ CASES = [
     case("pse_inner", q_lens=(30, 50), kv_lens=(40, 60), pse="packed"),
     case("slopes", q_lens=(30, 50), kv_lens=(30, 50), N=4, pse=(4,), pse_type=2, sparse_mode=3),
     case("drop_bits", q_lens=(3, 50), kv_lens=(7, 60), drop=True, keep_prob=0.7),
-    case("sink_softcap", q_lens=(3, 50), kv_lens=(7, 60), sink=True, softcap=2.0, stats=True),
+    case("sink_softcap", q_lens=(3, 50), kv_lens=(7, 60), sink=True, at_least=4.0, softcap=2.0, stats=True),
 ]
 
 OP = flash_op(ops.flash_attention_score, launch=flash_launch)

@@ -134,7 +134,7 @@ def _random_case(seed):
     if rng.random() < 0.3:
         options["softcap"] = 2.0
     if rng.random() < 0.3:
-        options["sink"] = True
+        options.update(sink=True, at_least=4.0)
     if rng.random() < 0.3:
         options.update(drop=True, keep_prob=0.7)
     dtype = ("float32", "float16", "bfloat16")[seed % 3]
