@@ -1,7 +1,8 @@
 // Copyright 2026 The ms_ops_transformer authors. SPDX-License-Identifier: Apache-2.0
 // One tile of the gradient: query rows of a head x keys. The two products before the strips, the three after them.
 //
-// L1: key and value of a super-block for the products, key again for dq; query and dy of a query block for dk and dv.
+// L1: key and value of a super-block for the products, on the CPU key again for dq; query and dy of a query block for
+// dk and dv.
 // Workspace: scores and dprobs [qRows, scoreRow] fp32, P and dS [qRows, probRow] in T.
 #ifndef MST_ATTENTION_FLASH_ATTENTION_SCORE_GRAD_TILE_H_
 #define MST_ATTENTION_FLASH_ATTENTION_SCORE_GRAD_TILE_H_
@@ -73,7 +74,10 @@ class FlashGradTile {
     keyColumns_.Init(pipe, args.key, room(superRows, tiles_->dPad), superRows, shape_->D, tiles_->dPad, shape_->kRow);
     valueColumns_.Init(pipe, args.value, room(superRows, tiles_->dvPad), superRows, shape_->Dv, tiles_->dvPad,
                        shape_->vRow);
-    keyRows_.Init(pipe, args.key, room(superRows, tiles_->dPad), superRows, shape_->D, tiles_->dPad, shape_->kRow);
+    keysOnce_ = tiling->keysOnce != 0;
+    if (!keysOnce_) {
+      keyRows_.Init(pipe, args.key, room(superRows, tiles_->dPad), superRows, shape_->D, tiles_->dPad, shape_->kRow);
+    }
     queryRows_.Init(pipe, args.query, room(tiles_->qRows, tiles_->dPad), tiles_->qRows, shape_->D, tiles_->dPad,
                     shape_->qRow);
     dyRows_.Init(pipe, args.inputs.dy, room(tiles_->qRows, tiles_->dvPad), tiles_->qRows, shape_->Dv, tiles_->dvPad,
@@ -134,11 +138,12 @@ class FlashGradTile {
   // dq += dS key
   __aicore__ inline void AddQueryGrad(const FlashSequence& sequence, const FlashGradBlock& block,
                                       const AscendC::GlobalTensor<float>& dq, int64_t pitch) {
-    keyRows_.Load(sequence, block.kvHead, block.super, KeyOffset(sequence, block.kvHead));
-    overKeysMatmul.SetOrgShape(block.rows, shape_->D, tiles_->probRow, keyRows_.rows(), pitch);
+    FlashOperand<T>& keys = keysOnce_ ? keyColumns_ : keyRows_;
+    keys.Load(sequence, block.kvHead, block.super, KeyOffset(sequence, block.kvHead));
+    overKeysMatmul.SetOrgShape(block.rows, shape_->D, tiles_->probRow, keys.rows(), pitch);
     overKeysMatmul.SetSingleShape(block.rows, shape_->D, block.tile.cols);
     overKeysMatmul.SetTensorA(dscoresGm_);
-    overKeysMatmul.SetTensorB(keyRows_.Rows(block.tile.key - block.super));
+    overKeysMatmul.SetTensorB(keys.Rows(block.tile.key - block.super));
     overKeysMatmul.IterateAll(dq, 1);
   }
 
@@ -181,6 +186,7 @@ class FlashGradTile {
 
   const FlashAttentionScoreShape* shape_;
   const FlashAttentionScoreTiles* tiles_;
+  bool keysOnce_;
   FlashOperand<T> keyColumns_;
   FlashOperand<T> valueColumns_;
   FlashOperand<T> keyRows_;

@@ -19,6 +19,8 @@ constexpr int64_t kMaxDenseRows = 1024;       // rows that are brought together 
 constexpr int64_t kQuerySumFloats = 1 << 18;  // of a chunk
 constexpr int64_t kMaxTaskBytes = 2 << 20;    // workspace of a core above which each thread has one core only
 constexpr int64_t kMinCoreWork = 1 << 20;     // fewer multiplications than this do not pay for another core
+constexpr int64_t kLeftRows = 64;             // of a left operand that are in L1 at a time
+constexpr int64_t kL1Spare = 16384;           // bytes of L1 for what else a product needs
 constexpr int64_t kHeadPad = 16;              // elements: a block of any dtype, and a fractal
 constexpr int64_t kRowBuffers = 5;            // rows in UB for the careful mode
 constexpr int64_t kQueryProducts = 3;         // matrix products behind dq, and behind dk and dv
@@ -66,11 +68,14 @@ int64_t UbBytes(const FlashAttentionScoreProblem& p, const Candidate& c, const F
   return strips + out + cap + factor + index + work + bits + raw + dropout + statistics + rows + dense;
 }
 
-// Keys and values that L1 has room for, three times, beside a query block of query and dy and the left operands.
+// Keys and values that L1 has room for beside a query block of query and dy and the left operand of a product. The CPU
+// keeps key twice, since its panels serve one side of a product only.
 int64_t L1Rows(const FlashAttentionScoreProblem& p, const Platform& platform, const Candidate& c,
                const FlashAttentionScoreTiles& t) {
-  const int64_t elements = platform.l1Bytes / 8 * 5 / p.elementBytes - int64_t{c.qRows} * (t.dPad + t.dvPad);
-  const int64_t rows = elements / (2 * t.dPad + t.dvPad);
+  const int64_t left = std::min<int64_t>(c.qRows, kLeftRows) * std::max(t.dPad, t.dvPad);
+  const int64_t elements =
+      (platform.l1Bytes - kL1Spare) / p.elementBytes - left - int64_t{c.qRows} * (t.dPad + t.dvPad);
+  const int64_t rows = elements / ((platform.isCpu() ? 2 : 1) * t.dPad + t.dvPad);
   return std::min(rows, RowsAreFarApart(p.shape) ? kMaxDenseRows : kMaxSuperRows);
 }
 
@@ -213,6 +218,7 @@ Status FlashAttentionScoreGradTiling(const FlashAttentionScoreGradProblem& gradP
   const FlashAttentionScoreShape& s = problem.shape;
   FlashAttentionScoreTiles& t = tiling->tiles;
   tiling->shape = s;
+  tiling->keysOnce = !platform.isCpu();
   const FlashLengths longest = FlashLongestOf(problem);
   SetTiles(problem, platform, longest, tiling);
   SetPse(s, tiling);

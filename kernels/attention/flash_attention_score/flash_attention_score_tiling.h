@@ -125,6 +125,7 @@ struct FlashAttentionScoreGradTilingData {
   int64_t pseUnits;                       //   units of a real_shift that several pairs share, and
   int64_t sinkUnits;                      //   one for each head with sink
   int32_t split;                          // 1: dq and dk, dv come from different units
+  int32_t keysOnce;                       // 1: one buffer in L1 holds key for both sides of a product
   int32_t pseDirect;                      // 1: each pair has its own element of dreal_shift
   int64_t unitBegin[kFlashMaxCores + 1];  // a core works on units [unitBegin[core], unitBegin[core + 1])
 };
