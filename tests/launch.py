@@ -42,6 +42,12 @@ def native_threads(count):
         _native.set_num_threads(0)
 
 
+def waits_for_all_cores(spec):
+    """Whether the kernel calls SyncAll: then every core of the launch needs a thread."""
+    kernel = ROOT / "kernels" / spec.family / spec.folder / f"{spec.name}_kernel.h"
+    return "SyncAll(" in kernel.read_text()
+
+
 class Launcher:
     """`run(op, inputs, **attrs)` on one library: outputs as a tuple.
 
@@ -67,8 +73,11 @@ class Launcher:
         buffers = [None if x is None else Guarded(x.shape, x.dtype, x) for x in inputs]
         views = [None if b is None else b.view for b in buffers]
         results = [Guarded(shape, _DTYPES.get(dtype, dtype)) for shape, dtype in _native.infer(op, views, attrs)]
-        platform = "ascend910b1" if self.library == "checked" else "cpu"
-        with native_threads(self.threads):
+        platform, threads = ("ascend910b1" if self.library == "checked" else "cpu"), self.threads
+        if self.library == "checked" and waits_for_all_cores(spec):
+            shapes = [None if v is None else (v.shape, v.dtype.name) for v in views]
+            threads = max(1, _native.plan(op, shapes, attrs, platform)["cores"])
+        with native_threads(threads):
             _native.launch(library_path(self.library), op, views, attrs, [r.view for r in results], platform)
         for tensor, buffer in zip((*spec.inputs, *spec.outputs), (*buffers, *results)):
             assert buffer is None or buffer.intact(), f"{op}: wrote outside of '{tensor.name}'"
