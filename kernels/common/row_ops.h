@@ -135,6 +135,10 @@ struct SubInstruction {
                                     const AscendC::BinaryRepeatParams& params) {
     AscendC::Sub(dst, a, b, mask, static_cast<uint8_t>(repeat), params);
   }
+  __aicore__ static inline void Run(const AscendC::LocalTensor<float>& dst, const AscendC::LocalTensor<float>& a,
+                                    const AscendC::LocalTensor<float>& b, int64_t count) {
+    AscendC::Sub(dst, a, b, static_cast<int32_t>(count));
+  }
 };
 
 struct DivInstruction {
@@ -142,6 +146,10 @@ struct DivInstruction {
                                     const AscendC::LocalTensor<float>& b, uint64_t mask, int64_t repeat,
                                     const AscendC::BinaryRepeatParams& params) {
     AscendC::Div(dst, a, b, mask, static_cast<uint8_t>(repeat), params);
+  }
+  __aicore__ static inline void Run(const AscendC::LocalTensor<float>& dst, const AscendC::LocalTensor<float>& a,
+                                    const AscendC::LocalTensor<float>& b, int64_t count) {
+    AscendC::Div(dst, a, b, static_cast<int32_t>(count));
   }
 };
 
@@ -151,6 +159,11 @@ template <typename Instruction>
 __aicore__ inline void RowsWithSpread(const AscendC::LocalTensor<float>& dst, const AscendC::LocalTensor<float>& tile,
                                       const AscendC::LocalTensor<float>& spread, int64_t rows, int64_t cols,
                                       int64_t pitch) {
+  if (pitch == kBlockFloats) {  // as the spread values lie
+    Instruction::Run(dst, tile, spread, rows * pitch);
+    AscendC::PipeBarrier<PIPE_V>();
+    return;
+  }
   if (pitch <= kMaxRepeat * kBlockFloats) {
     const uint8_t stride = static_cast<uint8_t>(pitch / kBlockFloats);
     const AscendC::BinaryRepeatParams params(1, 1, 0, stride, stride, 1);

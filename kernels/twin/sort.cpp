@@ -67,11 +67,88 @@ inline uint64_t RecordOf(T score, uint32_t index) {
   return static_cast<uint64_t>(index) << 32 | word;
 }
 
+#if MST_VECTOR_BYTES == 64
+
+constexpr int kShortList = 16;  // records that one vector ranks
+
+// What comes before each of 16 elements of a group of 32, counted: `keys` of the group, the first of the 16 at `first`.
+__m512i RanksOf16(const int32_t* keys, int first) {
+  const __m512i own = _mm512_load_si512(keys + first);
+  const __m512i one = _mm512_set1_epi32(1);
+  __m512i even = _mm512_setzero_si512(), odd = even;
+  for (int j = 0; j < first; ++j) {  // earlier ones also if they are equal
+    const __mmask16 before = _mm512_cmp_epi32_mask(_mm512_set1_epi32(keys[j]), own, _MM_CMPINT_NLT);
+    even = _mm512_mask_add_epi32(even, before, even, one);
+  }
+  for (int j = first + kShortList; j < 32; ++j) {
+    const __mmask16 before = _mm512_cmp_epi32_mask(_mm512_set1_epi32(keys[j]), own, _MM_CMPINT_NLE);
+    even = _mm512_mask_add_epi32(even, before, even, one);
+  }
+  for (int j = 0; j < kShortList; ++j) {
+    const __m512i key = _mm512_set1_epi32(keys[first + j]);
+    const __mmask16 later = static_cast<__mmask16>(0xffffu << (j + 1));
+    const __mmask16 equal = _mm512_mask_cmp_epi32_mask(later, key, own, _MM_CMPINT_EQ);
+    const __mmask16 greater = _mm512_cmp_epi32_mask(key, own, _MM_CMPINT_NLE);
+    odd = _mm512_mask_add_epi32(odd, equal | greater, odd, one);
+  }
+  return _mm512_add_epi32(even, odd);
+}
+
+void Sort32Floats(uint64_t* dst, const float* scores, const uint32_t* indices) {
+  alignas(64) int32_t keys[32];
+  alignas(64) int32_t ranks[32];
+  for (int i = 0; i < 32; i += 16) _mm512_store_si512(keys + i, __m512i(KeysOf(mst::simd::Load(scores + i))));
+  for (int i = 0; i < 32; i += 16) _mm512_store_si512(ranks + i, RanksOf16(keys, i));
+  for (int i = 0; i < 32; ++i) dst[ranks[i]] = RecordOf(scores[i], indices[i]);
+}
+
+// Merges up to four lists of at most 16 records: a record's place is its place in its list and what goes before it in
+// the others, of equal ones the earlier list.
+void MergeShort(uint64_t* dst, const uint64_t* const* lists, const int* lengths) {
+  alignas(64) int32_t keys[MRG_SORT_ELEMENT_LEN][kShortList];
+  alignas(64) int32_t ranks[kShortList];
+  const __m512i scores = _mm512_set_epi32(30, 28, 26, 24, 22, 20, 18, 16, 14, 12, 10, 8, 6, 4, 2, 0);
+  const __m512i one = _mm512_set1_epi32(1);
+  for (int list = 0; list < MRG_SORT_ELEMENT_LEN; ++list) {
+    const unsigned bits = (1u << lengths[list]) - 1;
+    const __m512i low = _mm512_maskz_loadu_epi64(static_cast<__mmask8>(bits), lists[list]);
+    const __m512i high = _mm512_maskz_loadu_epi64(static_cast<__mmask8>(bits >> 8), lists[list] + 8);
+    _mm512_store_si512(keys[list], __m512i(KeysOf(mst::simd::VF(_mm512_permutex2var_epi32(low, scores, high)))));
+  }
+  for (int list = 0; list < MRG_SORT_ELEMENT_LEN; ++list) {
+    if (lengths[list] == 0) continue;
+    const __m512i own = _mm512_load_si512(keys[list]);
+    __m512i rank = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+    for (int other = 0; other < list; ++other) {
+      for (int j = 0; j < lengths[other]; ++j) {
+        const __mmask16 before = _mm512_cmp_epi32_mask(_mm512_set1_epi32(keys[other][j]), own, _MM_CMPINT_NLT);
+        rank = _mm512_mask_add_epi32(rank, before, rank, one);
+      }
+    }
+    for (int other = list + 1; other < MRG_SORT_ELEMENT_LEN; ++other) {
+      for (int j = 0; j < lengths[other]; ++j) {
+        const __mmask16 before = _mm512_cmp_epi32_mask(_mm512_set1_epi32(keys[other][j]), own, _MM_CMPINT_NLE);
+        rank = _mm512_mask_add_epi32(rank, before, rank, one);
+      }
+    }
+    _mm512_store_si512(ranks, rank);
+    for (int i = 0; i < lengths[list]; ++i) dst[ranks[i]] = lists[list][i];
+  }
+}
+
+#endif
+
 }  // namespace
 
 template <typename T>
 void Sort32Run(uint64_t* dst, const T* scores, const uint32_t* indices, int repeat) {
   constexpr int kCount = 32;
+#if MST_VECTOR_BYTES == 64
+  if constexpr (std::is_same_v<T, float>) {
+    for (int r = 0; r < repeat; ++r) Sort32Floats(dst + r * kCount, scores + r * kCount, indices + r * kCount);
+    return;
+  }
+#endif
   for (int r = 0; r < repeat; ++r) {
     alignas(64) int32_t keys[kCount];
     alignas(64) int32_t ranks[kCount];
@@ -91,6 +168,21 @@ void Sort32Run(uint64_t* dst, const T* scores, const uint32_t* indices, int repe
 template <typename T>
 void MergeRecords(uint64_t* dst, const uint64_t* const* lists, const uint16_t* lengths, uint16_t validBit,
                   bool stopWhenOneEnds, uint16_t* consumed) {
+#if MST_VECTOR_BYTES == 64
+  if constexpr (std::is_same_v<T, float>) {
+    int used[MRG_SORT_ELEMENT_LEN];
+    bool areShort = !stopWhenOneEnds;
+    for (int i = 0; i < MRG_SORT_ELEMENT_LEN; ++i) {
+      used[i] = (validBit >> i & 1) != 0 ? lengths[i] : 0;
+      areShort = areShort && used[i] <= kShortList;
+    }
+    if (areShort) {
+      MergeShort(dst, lists, used);
+      for (int i = 0; i < MRG_SORT_ELEMENT_LEN; ++i) consumed[i] = static_cast<uint16_t>(used[i]);
+      return;
+    }
+  }
+#endif
   int32_t heads[MRG_SORT_ELEMENT_LEN];  // keys of the next record of each list
   int open = 0;                         // bit per list that has records left
   for (int i = 0; i < MRG_SORT_ELEMENT_LEN; ++i) {
