@@ -86,10 +86,7 @@ class FlashGradBias {
         AscendC::PipeBarrier<PIPE_V>();
         AscendC::Mul(p, p, tile_->strip.Delta(0), count);
         AscendC::PipeBarrier<PIPE_V>();
-        AscendC::ReduceSum<float>(p, p, tile_->strip.Work(), count);
-        WaitPipe<AscendC::HardEvent::V_S>();
-        total -= p.GetValue(0) / kFlashStatCopies;
-        WaitPipe<AscendC::HardEvent::S_V>();
+        total -= FlashSum(p, tile_->strip.Work(), count) / kFlashStatCopies;
       }
     }
     AscendC::Duplicate(p, total, kFlashStatCopies);

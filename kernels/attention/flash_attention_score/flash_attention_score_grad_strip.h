@@ -48,7 +48,7 @@ class FlashGradStrip {
     pipe->InitBuffer(outQue_, 2, tiles->stripFloats * sizeof(T));
     if (shape->softcap > 0.0f) pipe->InitBuffer(capBuf_, stripBytes);
     if (shape->dropKind != 0) pipe->InitBuffer(factorBuf_, stripBytes);
-    statFloats_ = (tiles->qRows + kBlockFloats) * kFlashStatCopies;
+    statFloats_ = (tiles->qRows + kFlashSpareRows) * kFlashStatCopies;
     pipe->InitBuffer(statBuf_, 4 * statFloats_ * sizeof(float));
     stats_ = statBuf_.Get<float>();
   }
@@ -170,13 +170,7 @@ class FlashGradStrip {
       AscendC::Mul(dscores_, dscores_, factor, count);
       AscendC::PipeBarrier<PIPE_V>();
     }
-    const uint8_t stride = static_cast<uint8_t>(tile.colsPad / kBlockFloats);
-    for (int32_t c = 0; c < tile.colsPad; c += kRepeatFloats) {
-      const uint64_t mask = MinOf(kRepeatFloats, tile.colsPad - c);
-      AscendC::Sub(dscores_[c], dscores_[c], Delta(r), mask, static_cast<uint8_t>(rows),
-                   AscendC::BinaryRepeatParams(1, 1, 0, stride, stride, 1));
-    }
-    AscendC::PipeBarrier<PIPE_V>();
+    RowSubSpread(dscores_, dscores_, Delta(r), rows, tile.colsPad, tile.colsPad);
     AscendC::Mul(dscores_, dscores_, probs_, count);
     AscendC::PipeBarrier<PIPE_V>();
     if (!drops) return;
@@ -200,14 +194,11 @@ class FlashGradStrip {
       WaitPipe<AscendC::HardEvent::V_MTE2>();
       CopyRowsIn(copies, dlseGm_[stat], rows, kFlashStatCopies, shape_->statRow, kFlashStatCopies);
       WaitPipe<AscendC::HardEvent::MTE2_V>();
-      AscendC::WholeReduceSum<float>(lse, copies, 1, static_cast<int32_t>(rows), 1, 1, 1);
-      AscendC::PipeBarrier<PIPE_V>();
+      RowFirst(lse, copies, rows, kFlashStatCopies);
       AscendC::Sub(sums, sums, lse, static_cast<int32_t>(rows));
       AscendC::PipeBarrier<PIPE_V>();
     }
-    AscendC::Brcb(Delta(r), sums, static_cast<uint8_t>(CeilDivOf(rows, kBlockFloats)),
-                  AscendC::BrcbRepeatParams(1, kBlockFloats));
-    AscendC::PipeBarrier<PIPE_V>();
+    SpreadRows(Delta(r), sums, rows);
     FreeFloats(scoresQue_, product);
     FreeFloats(dprobsQue_, other);
   }

@@ -58,7 +58,7 @@ class FlashGradSums {
     }
     rowFloats_ = MaxOf(tiles_->dPad, tiles_->dvPad);
     pipe->InitBuffer(rowQue_, 1, static_cast<uint32_t>(rowFloats_ * sizeof(T)));
-    pipe->InitBuffer(rowBuf_, static_cast<uint32_t>(kRowBuffers * rowFloats_ * sizeof(float)));
+    pipe->InitBuffer(rowBuf_, static_cast<uint32_t>(kFlashRowBuffers * rowFloats_ * sizeof(float)));
   }
 
   __aicore__ inline int64_t keyPitch() const { return kIsFloat ? shape_->kRow : tiles_->dPad; }
@@ -129,7 +129,6 @@ class FlashGradSums {
   }
 
  private:
-  static constexpr int32_t kRowBuffers = 5;
   static constexpr int64_t kPieceRows = 64;  // rows in UB at a time, as many as there are spare statistics
 
   __aicore__ inline int64_t KeyOffset(const FlashGradUnit& unit, int64_t key) const {
@@ -178,11 +177,7 @@ class FlashGradSums {
     AscendC::Muls(tile, tile, 0.0f, static_cast<int32_t>(rows * pitch));
     AscendC::PipeBarrier<PIPE_V>();
     RowSum(sums, tile, tile_->strip.Work(), rows, cols, pitch);
-    AscendC::ReduceSum<float>(sums, sums, tile_->strip.Work(), static_cast<int32_t>(rows));
-    WaitPipe<AscendC::HardEvent::V_S>();
-    const bool finite = sums.GetValue(0) == 0.0f;
-    WaitPipe<AscendC::HardEvent::S_V>();
-    return finite;
+    return FlashSum(sums, tile_->strip.Work(), static_cast<int32_t>(rows)) == 0.0f;
   }
 
   __aicore__ inline void Load(const AscendC::LocalTensor<float>& dst, const AscendC::GlobalTensor<T>& gm,

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "attention/flash_attention_score/flash_attention_score_band.h"
-#include "attention/flash_attention_score/flash_attention_score_problem.h"
+#include "attention/flash_attention_score/flash_attention_score_plan.h"
 #include "attention/flash_attention_score/flash_attention_score_tiling.h"
 #include "common/tiling_math.h"
 
@@ -13,70 +13,50 @@ Status FlashAttentionScoreInferShape(const OpArgs& args, std::vector<Shape>* out
 
 namespace {
 
-constexpr int64_t kPadFloats = 16;            // keeps the rows of a tile from falling on the same cache sets
 constexpr int64_t kMaxSuperRows = 2048;       // more no longer saves packing, but costs memory
-constexpr int64_t kMaxDenseRows = 1024;       // rows that are brought together in the workspace first
 constexpr int64_t kQuerySumFloats = 1 << 18;  // of a chunk
 constexpr int64_t kMaxTaskBytes = 2 << 20;    // workspace of a core above which each thread has one core only
-constexpr int64_t kMinCoreWork = 1 << 20;     // fewer multiplications than this do not pay for another core
 constexpr int64_t kLeftRows = 64;             // of a left operand that are in L1 at a time
 constexpr int64_t kL1Spare = 16384;           // bytes of L1 for what else a product needs
-constexpr int64_t kHeadPad = 16;              // elements: a block of any dtype, and a fractal
-constexpr int64_t kRowBuffers = 5;            // rows in UB for the careful mode
 constexpr int64_t kQueryProducts = 3;         // matrix products behind dq, and behind dk and dv
 constexpr int64_t kKeyValueProducts = 4;
 constexpr int64_t kPseProducts = 2;
 
-struct Candidate {
-  int32_t qRows;
-  int32_t kvCols;
-  int32_t stripRows;
-};
 // Best first; the last fits everywhere. 16-bit products are faster and want more rows under each sum of dk and dv.
-constexpr Candidate kCandidates[] = {{128, 256, 16}, {64, 256, 16}, {64, 128, 16}, {32, 128, 16},
-                                     {32, 64, 16},   {16, 64, 16},  {16, 32, 16}};
+constexpr FlashCandidate kCandidates[] = {{128, 256, 16}, {64, 256, 16}, {64, 128, 16}, {32, 128, 16},
+                                          {32, 64, 16},   {16, 64, 16},  {16, 32, 16}};
 
 bool RowsAreFarApart(const FlashAttentionScoreShape& s) {
   return std::max({s.qRow, s.kRow, s.vRow, s.outRow}) > kFlashMaxPitch;
 }
 
-int64_t StripFloats(const Candidate& c, const FlashAttentionScoreTiles& t) {
+int64_t StripFloats(const FlashCandidate& c, const FlashAttentionScoreTiles& t) {
   return std::max<int64_t>(int64_t{c.stripRows} * c.kvCols, std::max(t.dPad, t.dvPad));
 }
 
 // Bytes of the unified buffer, as the buffers of the gradient kernel add up.
-int64_t UbBytes(const FlashAttentionScoreProblem& p, const Candidate& c, const FlashAttentionScoreTiles& t) {
+int64_t UbBytes(const FlashAttentionScoreProblem& p, const FlashCandidate& c, const FlashAttentionScoreTiles& t) {
   const FlashAttentionScoreShape& s = p.shape;
-  const int64_t strip = int64_t{c.stripRows} * c.kvCols;
   const int64_t floats = StripFloats(c, t) * 4;
-  const bool readsPse = s.pseType == 0 || s.pseType == 1;
   const int64_t strips = 2 * floats;  // scores, dprobs
   const int64_t out = 2 * StripFloats(c, t) * p.elementBytes;
   const int64_t cap = s.softcap > 0.0f ? floats : 0;
   const int64_t factor = s.dropKind != 0 ? floats : 0;
-  const int64_t index = strip * 4;
-  const int64_t work = strip * 4 + kFlashWorkBytes;
-  const int64_t bits = 2 * strip / 8;
-  const int64_t raw = readsPse ? strip * p.elementBytes : s.hasMask != 0 ? strip : 0;
-  const int64_t dropRow = FlashDropRowBytes(c.kvCols);
-  const int64_t dropout = s.dropKind == 1   ? (3 * c.stripRows + 1) * dropRow
-                          : s.dropKind == 2 ? strip * 4 + strip / 8
-                                            : 0;
-  const int64_t statistics = 4 * (c.qRows + 8) * kFlashStatCopies * 4;
-  const int64_t rows = std::max(t.dPad, t.dvPad) * (p.elementBytes + kRowBuffers * 4);
+  const int64_t statistics = 4 * (c.qRows + kFlashSpareRows) * kFlashStatCopies * 4;
+  const int64_t rows = std::max(t.dPad, t.dvPad) * (p.elementBytes + kFlashRowBuffers * 4);
   const int64_t dense = RowsAreFarApart(s) ? 5 * kFlashDenseBytes : 0;
-  return strips + out + cap + factor + index + work + bits + raw + dropout + statistics + rows + dense;
+  return strips + out + cap + factor + FlashStripBytes(p, c) + statistics + rows + dense;
 }
 
 // Keys and values that L1 has room for beside a query block of query and dy and the left operand of a product. The CPU
 // keeps key twice, since its panels serve one side of a product only.
-int64_t L1Rows(const FlashAttentionScoreProblem& p, const Platform& platform, const Candidate& c,
+int64_t L1Rows(const FlashAttentionScoreProblem& p, const Platform& platform, const FlashCandidate& c,
                const FlashAttentionScoreTiles& t) {
   const int64_t left = std::min<int64_t>(c.qRows, kLeftRows) * std::max(t.dPad, t.dvPad);
   const int64_t elements =
       (platform.l1Bytes - kL1Spare) / p.elementBytes - left - int64_t{c.qRows} * (t.dPad + t.dvPad);
   const int64_t rows = elements / ((platform.isCpu() ? 2 : 1) * t.dPad + t.dvPad);
-  return std::min(rows, RowsAreFarApart(p.shape) ? kMaxDenseRows : kMaxSuperRows);
+  return std::min(rows, RowsAreFarApart(p.shape) ? kFlashMaxDenseRows : kMaxSuperRows);
 }
 
 // The costs of all units in the order in which the kernel counts them, in pairs times products.
@@ -97,15 +77,9 @@ class UnitCosts {
   int64_t total() const { return total_; }
 
   void Fill(int32_t cores, int64_t* unitBegin) const {
-    int64_t sum = 0;
-    int32_t core = 0;
-    unitBegin[0] = 0;
-    for (int64_t unit = 0; unit < units(); ++unit) {
-      // A unit belongs to the core in whose share its middle lies.
-      while (core + 1 < cores && (sum + costs_[unit] / 2) * cores >= total_ * (core + 1)) unitBegin[++core] = unit;
-      sum += costs_[unit];
-    }
-    while (core < cores) unitBegin[++core] = units();
+    FlashUnitRanges ranges(cores, total_, unitBegin);
+    for (const int64_t cost : costs_) ranges.Add(cost);
+    ranges.End();
   }
 
  private:
@@ -164,9 +138,9 @@ void SetTiles(const FlashAttentionScoreProblem& problem, const Platform& platfor
               FlashAttentionScoreGradTilingData* tiling) {
   const FlashAttentionScoreShape& s = problem.shape;
   FlashAttentionScoreTiles& t = tiling->tiles;
-  t.dPad = static_cast<int32_t>(RoundUp(s.D, kHeadPad));
-  t.dvPad = static_cast<int32_t>(RoundUp(s.Dv, kHeadPad));
-  const Candidate* best = &kCandidates[problem.elementBytes == 4 ? 1 : 0];
+  t.dPad = static_cast<int32_t>(RoundUp(s.D, kFlashHeadPad));
+  t.dvPad = static_cast<int32_t>(RoundUp(s.Dv, kFlashHeadPad));
+  const FlashCandidate* best = &kCandidates[problem.elementBytes == 4 ? 1 : 0];
   while (best + 1 != std::end(kCandidates) &&
          (UbBytes(problem, *best, t) > platform.ubBytes || best->kvCols > L1Rows(problem, platform, *best, t))) {
     ++best;
@@ -175,8 +149,8 @@ void SetTiles(const FlashAttentionScoreProblem& problem, const Platform& platfor
   t.kvCols = best->kvCols;
   t.stripRows = best->stripRows;
   t.stripFloats = static_cast<int32_t>(StripFloats(*best, t));
-  t.scoreRow = static_cast<int32_t>(t.kvCols + kPadFloats);
-  t.probRow = static_cast<int32_t>(t.kvCols + kPadFloats * 4 / problem.elementBytes);
+  t.scoreRow = static_cast<int32_t>(t.kvCols + kFlashPadFloats);
+  t.probRow = static_cast<int32_t>(t.kvCols + kFlashPadFloats * 4 / problem.elementBytes);
   t.superRows = static_cast<int32_t>(std::min(RoundDown(L1Rows(problem, platform, *best, t), t.kvCols),
                                               std::max<int64_t>(RoundUp(longest.keys, t.kvCols), t.kvCols)));
   const int64_t sumRows = RoundDown(kQuerySumFloats / t.dPad, t.qRows);
@@ -218,6 +192,7 @@ Status FlashAttentionScoreGradTiling(const FlashAttentionScoreGradProblem& gradP
   const FlashAttentionScoreShape& s = problem.shape;
   FlashAttentionScoreTiles& t = tiling->tiles;
   tiling->shape = s;
+  MST_RETURN_IF_ERROR(FlashCheckReadable("FlashAttentionScoreGrad", problem));
   tiling->keysOnce = !platform.isCpu();
   const FlashLengths longest = FlashLongestOf(problem);
   SetTiles(problem, platform, longest, tiling);
@@ -240,7 +215,7 @@ Status FlashAttentionScoreGradTiling(const FlashAttentionScoreGradProblem& gradP
   const int64_t perThread = tiling->coreWorkspaceBytes > kMaxTaskBytes ? 1 : platform.tasksPerCore;
   const int64_t tasks = std::min<int64_t>(int64_t{platform.vectorCores} * perThread, kFlashMaxCores);
   const int64_t work = costs.total() * std::max(s.D, s.Dv);
-  const int64_t cores = std::min({tasks, costs.units(), std::max<int64_t>(1, work / kMinCoreWork)});
+  const int64_t cores = std::min({tasks, costs.units(), std::max<int64_t>(1, work / kFlashMinCoreWork)});
   costs.Fill(static_cast<int32_t>(cores), tiling->unitBegin);
   tiling->head.cores = static_cast<int32_t>(cores);
   tiling->head.workspaceBytes = cores * tiling->coreWorkspaceBytes;

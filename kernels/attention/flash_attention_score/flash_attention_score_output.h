@@ -7,7 +7,7 @@
 
 #include <type_traits>
 
-#include "attention/flash_attention_score/flash_attention_score_units.h"
+#include "attention/flash_attention_score/flash_attention_score_strip.h"
 
 namespace mst {
 
@@ -114,10 +114,7 @@ class FlashOutput {
       const int32_t count = static_cast<int32_t>(MinOf(piece, total - i));
       AscendC::Muls(zeros, state_[static_cast<uint32_t>(i)], 0.0f, count);
       AscendC::PipeBarrier<PIPE_V>();
-      AscendC::ReduceSum<float>(zeros, zeros, Spare(), count);
-      WaitPipe<AscendC::HardEvent::V_S>();
-      finite = finite && zeros.GetValue(0) == 0.0f;
-      WaitPipe<AscendC::HardEvent::S_V>();
+      finite = FlashSum(zeros, Spare(), count) == 0.0f && finite;
     }
     que.FreeTensor(zeros);
     return finite;

@@ -18,6 +18,16 @@ constexpr float kFlashHidden = -__builtin_inff();
 constexpr int32_t kFlashColsUnit = 32;      // columns: a block of mask bytes
 constexpr int32_t kFlashCompareUnit = 128;  // elements: a compare works on multiples of 256 bytes
 
+// The sum of `count` values, which it destroys. `work` as for ReduceSum.
+__aicore__ inline float FlashSum(const AscendC::LocalTensor<float>& values, const AscendC::LocalTensor<float>& work,
+                                 int32_t count) {
+  AscendC::ReduceSum<float>(values, values, work, count);
+  WaitPipe<AscendC::HardEvent::V_S>();
+  const float sum = values.GetValue(0);
+  WaitPipe<AscendC::HardEvent::S_V>();
+  return sum;
+}
+
 // Keys [key, key + cols) of one query head.
 struct FlashTile {
   int64_t head;

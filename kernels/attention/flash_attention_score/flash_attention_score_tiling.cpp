@@ -6,66 +6,48 @@
 #include <vector>
 
 #include "attention/flash_attention_score/flash_attention_score_band.h"
-#include "attention/flash_attention_score/flash_attention_score_problem.h"
+#include "attention/flash_attention_score/flash_attention_score_plan.h"
 #include "common/tiling_math.h"
 
 namespace mst {
 namespace {
 
-constexpr int64_t kPadFloats = 16;         // keeps the rows of a tile from falling on the same cache sets
-constexpr int64_t kMaxSuperRows = 16384;   // rows that one copy into L1 can have
-constexpr int64_t kMaxDenseRows = 1024;    // rows that are brought together in the workspace first
-constexpr int64_t kStateRows = 2048;       // query rows of a unit whose state is kept between super-blocks
-constexpr int64_t kMinCoreWork = 1 << 20;  // fewer multiplications than this do not pay for waking another core
-constexpr int64_t kHeadPad = 16;           // elements: a block of any dtype, and a fractal
+constexpr int64_t kMaxSuperRows = 16384;  // rows that one copy into L1 can have
+constexpr int64_t kStateRows = 2048;      // query rows of a unit whose state is kept between super-blocks
 
-struct Candidate {
-  int32_t qRows;
-  int32_t kvCols;
-  int32_t stripRows;
-};
 // Best first; the last fits everywhere.
-constexpr Candidate kCandidates[] = {{96, 256, 16}, {64, 256, 16}, {32, 256, 16}, {64, 128, 16},
-                                     {32, 128, 16}, {16, 128, 16}, {16, 64, 16},  {16, 32, 16}};
+constexpr FlashCandidate kCandidates[] = {{96, 256, 16}, {64, 256, 16}, {32, 256, 16}, {64, 128, 16},
+                                          {32, 128, 16}, {16, 128, 16}, {16, 64, 16},  {16, 32, 16}};
 constexpr int64_t kFewKeys = 2048;  // with less, what a block computes beyond a diagonal counts
 constexpr int32_t kMaxRowsOfShortDiagonal = 64;
 
 bool RowsAreFarApart(const FlashAttentionScoreShape& s) { return std::max(s.kRow, s.vRow) > kFlashMaxPitch; }
 
-int64_t StripFloats(const Candidate& c, int64_t dvPad) {
+int64_t StripFloats(const FlashCandidate& c, int64_t dvPad) {
   return std::max<int64_t>(int64_t{c.stripRows} * c.kvCols, dvPad);
 }
 
 // Probabilities of 32 bits go out from where they are; then this is for rows of output.
-int64_t OutElements(const FlashAttentionScoreProblem& p, const Candidate& c, int64_t dvPad) {
+int64_t OutElements(const FlashAttentionScoreProblem& p, const FlashCandidate& c, int64_t dvPad) {
   return p.elementBytes == 4 ? c.stripRows * dvPad : StripFloats(c, dvPad);
 }
 
 // Bytes of the unified buffer, as the buffers of the forward kernel add up.
-int64_t UbBytes(const FlashAttentionScoreProblem& p, const Candidate& c, int64_t dvPad) {
-  const FlashAttentionScoreShape& s = p.shape;
-  const int64_t strip = int64_t{c.stripRows} * c.kvCols;
-  const bool readsPse = s.pseType == 0 || s.pseType == 1;
+int64_t UbBytes(const FlashAttentionScoreProblem& p, const FlashCandidate& c, int64_t dvPad) {
   const int64_t scores = StripFloats(c, dvPad) * 4;
   const int64_t out = OutElements(p, c, dvPad) * p.elementBytes;
-  const int64_t index = strip * 4;
-  const int64_t work = strip * 4 + kFlashWorkBytes;
-  const int64_t bits = 2 * strip / 8;
-  const int64_t raw = readsPse ? strip * p.elementBytes : s.hasMask != 0 ? strip : 0;
-  const int64_t maskBits = (3 * c.stripRows + 1) * int64_t{FlashDropRowBytes(c.kvCols)};
-  const int64_t dropout = s.dropKind == 1 ? maskBits : s.dropKind == 2 ? FlashGeneratorBytes(c.kvCols) : 0;
   const int64_t valueRow = dvPad * (p.elementBytes + 4);
   const int64_t output = c.qRows * dvPad * 4;
   const int64_t statistics = 4 * c.qRows * kFlashStatCopies * 4;
-  const int64_t dense = RowsAreFarApart(s) ? 2 * kFlashDenseBytes : 0;
-  return scores + out + index + work + bits + raw + dropout + valueRow + output + statistics + dense;
+  const int64_t dense = RowsAreFarApart(p.shape) ? 2 * kFlashDenseBytes : 0;
+  return scores + out + FlashStripBytes(p, c) + valueRow + output + statistics + dense;
 }
 
 // Keys and values that L1 has room for beside the left operands. Packing on the CPU may widen 16 bits to 32.
 int64_t L1Rows(const FlashAttentionScoreProblem& p, const Platform& platform, int64_t dPad, int64_t dvPad) {
   const int64_t elementBytes = platform.isCpu() ? 4 : p.elementBytes;
   const int64_t rows = platform.l1Bytes / 8 * 5 / ((dPad + dvPad) * elementBytes);
-  return std::min(rows, RowsAreFarApart(p.shape) ? kMaxDenseRows : kMaxSuperRows);
+  return std::min(rows, RowsAreFarApart(p.shape) ? kFlashMaxDenseRows : kMaxSuperRows);
 }
 
 // Which keys of a block of rows cost time: the visible ones, in whole key blocks.
@@ -95,21 +77,12 @@ class UnitSplit {
   int64_t total() const { return total_; }
 
   void Fill(int32_t cores, int64_t* unitBegin) const {
-    int64_t unit = 0;
-    int64_t sum = 0;
-    int32_t core = 0;
-    unitBegin[0] = 0;
+    FlashUnitRanges ranges(cores, total_, unitBegin);
     for (size_t b = 0; b < chunkBegin_.size(); ++b) {
-      const int64_t first = chunkBegin_[b];
       const int64_t chunks = ChunksOf(b);
-      for (int64_t i = 0; i < problem_.shape.Nkv * chunks; ++i, ++unit) {
-        const int64_t cost = costs_[first + i % chunks];
-        // A unit belongs to the core in whose share its middle lies.
-        while (core + 1 < cores && (sum + cost / 2) * cores >= total_ * (core + 1)) unitBegin[++core] = unit;
-        sum += cost;
-      }
+      for (int64_t i = 0; i < problem_.shape.Nkv * chunks; ++i) ranges.Add(costs_[chunkBegin_[b] + i % chunks]);
     }
-    while (core < cores) unitBegin[++core] = units_;
+    ranges.End();
   }
 
  private:
@@ -142,10 +115,10 @@ class UnitSplit {
 };
 
 // The first that fits UB and L1, or the last.
-Candidate CandidateFor(const FlashAttentionScoreProblem& p, const Platform& platform, int64_t keys, int64_t l1Rows,
-                       int64_t dvPad) {
+FlashCandidate CandidateFor(const FlashAttentionScoreProblem& p, const Platform& platform, int64_t keys, int64_t l1Rows,
+                            int64_t dvPad) {
   const bool hasShortDiagonal = p.shape.sparseMode >= 2 && keys < kFewKeys;
-  for (const Candidate& c : kCandidates) {
+  for (const FlashCandidate& c : kCandidates) {
     if (hasShortDiagonal && c.qRows > kMaxRowsOfShortDiagonal) continue;
     if (UbBytes(p, c, dvPad) <= platform.ubBytes && c.kvCols <= l1Rows) return c;
   }
@@ -172,21 +145,18 @@ Status FlashAttentionScoreTiling(const FlashAttentionScoreProblem& problem, cons
   tiling->shape = s;
   tiling->head = {0, 0, 0};
   if (s.B == 0 || s.Sq == 0) return Status::Ok();
-  if ((s.packed != 0 && (problem.qEnds == nullptr || problem.kvEnds == nullptr)) ||
-      (s.hasPrefix != 0 && problem.prefix == nullptr)) {
-    return Status::ValueError("For 'FlashAttentionScore', lengths and 'prefix' must be readable by the host.");
-  }
+  MST_RETURN_IF_ERROR(FlashCheckReadable("FlashAttentionScore", problem));
   const int64_t G = s.N / s.Nkv;
-  t.dPad = static_cast<int32_t>(RoundUp(s.D, kHeadPad));
-  t.dvPad = static_cast<int32_t>(RoundUp(s.Dv, kHeadPad));
+  t.dPad = static_cast<int32_t>(RoundUp(s.D, kFlashHeadPad));
+  t.dvPad = static_cast<int32_t>(RoundUp(s.Dv, kFlashHeadPad));
   const int64_t l1Rows = L1Rows(problem, platform, t.dPad, t.dvPad);
   const FlashLengths longest = FlashLongestOf(problem);
-  const Candidate best = CandidateFor(problem, platform, longest.keys, l1Rows, t.dvPad);
+  const FlashCandidate best = CandidateFor(problem, platform, longest.keys, l1Rows, t.dvPad);
   t.qRows = best.qRows;
   t.kvCols = best.kvCols;
   t.stripRows = best.stripRows;
   t.stripFloats = static_cast<int32_t>(StripFloats(best, t.dvPad));
-  t.scoreRow = static_cast<int32_t>(t.kvCols + kPadFloats);
+  t.scoreRow = static_cast<int32_t>(t.kvCols + kFlashPadFloats);
   t.outElements = static_cast<int32_t>(OutElements(problem, best, t.dvPad));
   t.superRows = static_cast<int32_t>(
       std::min(RoundDown(l1Rows, t.kvCols), std::max<int64_t>(RoundUp(longest.keys, t.kvCols), t.kvCols)));
@@ -202,7 +172,7 @@ Status FlashAttentionScoreTiling(const FlashAttentionScoreProblem& problem, cons
 
   const UnitSplit split(problem, t);
   const int64_t work = split.total() * t.qRows * G * (s.D + s.Dv);
-  const int64_t cores = std::min({tasks, split.units(), std::max<int64_t>(1, work / kMinCoreWork)});
+  const int64_t cores = std::min({tasks, split.units(), std::max<int64_t>(1, work / kFlashMinCoreWork)});
   split.Fill(static_cast<int32_t>(cores), tiling->unitBegin);
   tiling->head.cores = static_cast<int32_t>(cores);
 

@@ -15,6 +15,8 @@ constexpr int32_t kFlashStatCopies = 8;          // each row's maximum and sum f
 constexpr int32_t kFlashWorkBytes = 8192;        // temporaries of softmax beyond a strip
 constexpr int64_t kFlashMaxPitch = 65535;        // elements between two rows that a copy into L1 can skip
 constexpr int32_t kFlashDenseBytes = 8192;       // buffer through which rows further apart are brought together
+constexpr int32_t kFlashRowBuffers = 5;          // gradient: rows of floats in UB for the careful mode
+constexpr int32_t kFlashSpareRows = 8;           // gradient: rows of statistics beyond a block, which Brcb may fill
 
 // Bytes that a row of drop_mask bits takes in UB: kvCols bits that start at any bit, and two bytes more.
 constexpr int32_t FlashDropRowBytes(int32_t kvCols) { return (kvCols / 8 + 4 + 31) / 32 * 32; }
