@@ -17,6 +17,7 @@ sys.path.insert(0, str(ROOT))
 from setup import FLAGS, LEVELS  # noqa: E402
 
 TWIN = ROOT / "kernels" / "twin"
+CPP = ROOT / "tests" / "cpp"
 PROGRAMS = ("twin_test", "gemm_test", "matmul_test")
 
 
@@ -46,8 +47,8 @@ def build(level, program):
     folder = ROOT / "build" / "twin_test" / level
     folder.mkdir(parents=True, exist_ok=True)
     command = [cxx, *FLAGS, *shlex.split(level_flags)]
-    headers = [*TWIN.rglob("*.h"), ROOT / "setup.py"]
-    sources = [*sorted(TWIN.glob("*.cpp")), ROOT / "tests" / "cpp" / f"{program}.cpp"]
+    headers = [*TWIN.rglob("*.h"), *CPP.glob("*.h"), ROOT / "setup.py"]
+    sources = [*sorted(TWIN.glob("*.cpp")), *sorted(CPP.glob(f"{program}*.cpp"))]
     objects = []
     for source in sources:
         objects.append(folder / f"{source.stem}.o")
