@@ -43,7 +43,7 @@ int64_t FitRows(const Platform& platform, int64_t pitch, int64_t perRow, int64_t
 }
 
 Status TooManyExperts(const char* name, int64_t E) {
-  return Status::ValueError(std::string("For '") + name + "', dim E of 'x' does not fit in local memory, got " +
+  return Status::ValueError(std::string("For '") + name + "', dim E of 'x' must fit in local memory, but got " +
                             std::to_string(E) + ".");
 }
 

@@ -116,8 +116,9 @@ Status FitTile(const RotaryPositionEmbeddingProblem& problem, const Platform& pl
   const int64_t room = platform.ubBytes - pitch * 4 - (platform.isCpu() ? 0 : kReservedCard);
   const int64_t fitting = room / perElement / pitch;
   if (fitting < 1) {
-    return Status::ValueError("RotaryPositionEmbedding supports a last axis of at most " +
-                              std::to_string(room / perElement) + ", but got " + std::to_string(problem.D) + ".");
+    return Status::ValueError("For 'RotaryPositionEmbedding', a row must be at most " +
+                              std::to_string(room / perElement) + " elements, but got " + std::to_string(problem.D) +
+                              ".");
   }
   const int64_t wanted = platform.isCpu() ? kTileElementsCpu : kTileBytesCard / problem.xBytes;
   const int64_t rows = std::min({std::max<int64_t>(1, wanted / pitch), fitting, kRowsPerTileMax});

@@ -122,7 +122,7 @@ Status SlotTiling(const ScatterPaKvCacheProblem& problem, const Platform& platfo
   const int64_t wanted = (platform.isCpu() ? kTileBytesCpu : kTileBytesCard) / problem.elementBytes;
   data->tileElements = problem.isNorm ? wanted : std::max(wanted, longest);
   if (data->tileElements * problem.elementBytes * data->buffers > room) {
-    return Status::ValueError("ScatterPaKvCache supports heads of at most " +
+    return Status::ValueError("For 'ScatterPaKvCache', a head must be at most " +
                               std::to_string(room / data->buffers / problem.elementBytes) +
                               " elements in this mode, but got " + std::to_string(longest) + ".");
   }
