@@ -13,9 +13,6 @@ namespace mst {
 namespace {
 
 constexpr int64_t kUnknownDim = -1;
-constexpr int64_t kUnknownRank = -2;
-
-bool HasUnknownRank(const Shape& shape) { return shape.size() == 1 && shape[0] == kUnknownRank; }
 
 // The blank-separated tokens of a dims string, in order.
 std::vector<std::string_view> Tokens(std::string_view dims) {

@@ -20,6 +20,8 @@ namespace mst {
 
 using Shape = std::vector<int64_t>;  // -1: dim not known yet; {-2}: rank not known yet
 
+inline bool HasUnknownRank(const Shape& shape) { return shape.size() == 1 && shape[0] == -2; }
+
 struct TensorDesc {
   const char* name;
   const char* dims;   // "... D", "T K", "T*K H" (products of dims bound before); "" is a scalar; "*" is any shape
@@ -135,7 +137,8 @@ class OpArgs {
   int column_ = -1;
 };
 
-// "For 'RmsNorm', dim D of 'gamma' must be 64, but got 65." and its kin; printf-style, the part after the comma.
+// "For 'RmsNorm', rank of 'gamma' must be from 1 to the rank of 'x' (2), but got 3." and its kin; printf-style, the
+// part after the comma.
 Status ValueErrorFor(const OpArgs& args, const char* format, ...) __attribute__((format(printf, 2, 3)));
 Status TypeErrorFor(const OpArgs& args, const char* format, ...) __attribute__((format(printf, 2, 3)));
 // "[2, 8, 64]"

@@ -8,8 +8,6 @@
 namespace mst {
 namespace {
 
-long L(int64_t value) { return static_cast<long>(value); }
-
 // A band without any pair is a mistake of the caller. Packed sequences may each miss it.
 Status CheckTokens(const OpArgs& args, const FlashAttentionScoreShape& s) {
   const bool usesBand = s.sparseMode == 4 || s.sparseMode >= 7 || (s.sparseMode == 0 && s.hasMask != 0);
@@ -75,10 +73,10 @@ Status ReadPrefix(const OpArgs& args, FlashAttentionScoreProblem* problem) {
   s.hasPrefix = wantsPrefix;
   if (!wantsPrefix) {
     if (!args.Has("prefix")) return Status::Ok();
-    return ValueErrorFor(args, "'prefix' must be None with sparse_mode %d.", s.sparseMode);
+    return ValueErrorFor(args, "'prefix' must be None with sparse_mode %d, but got a Tensor.", s.sparseMode);
   }
   if (s.sparseMode == 5 && s.packed != 0) {
-    return ValueErrorFor(args, "sparse_mode 5 must not be used with input_layout 'TND'.");
+    return ValueErrorFor(args, "input_layout must be another than 'TND' with sparse_mode 5, but got 'TND'.");
   }
   if (!args.Has("prefix")) {
     return ValueErrorFor(args, "'prefix' must be given with sparse_mode %d, but got None.", s.sparseMode);

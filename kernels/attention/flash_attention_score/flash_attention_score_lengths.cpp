@@ -6,8 +6,6 @@
 namespace mst {
 namespace {
 
-long L(int64_t value) { return static_cast<long>(value); }
-
 // int64 values that the host can read, or nullptr.
 HostInt64 HostOf(const TensorArg& arg) {
   return arg.dtype == DType::kInt64 ? static_cast<HostInt64>(arg.data) : nullptr;
@@ -54,7 +52,7 @@ Status FlashReadLengths(const OpArgs& args, FlashAttentionScoreProblem* problem)
     if (args.Has(name) == (s.packed != 0)) continue;
     return ValueErrorFor(args,
                          s.packed != 0 ? "'%s' must be given with input_layout 'TND', but got None."
-                                       : "'%s' must be None unless input_layout is 'TND'.",
+                                       : "'%s' must be None unless input_layout is 'TND', but got a Tensor.",
                          name);
   }
   if (s.packed == 0) return Status::Ok();

@@ -10,8 +10,6 @@ constexpr int64_t kMaxHeadDim = 1024;
 constexpr int64_t kMaskSide = 2048;        // rows and columns of a compressed mask
 constexpr int64_t kPrefixMaskRows = 3072;  // rows of the compressed mask of mode 6
 
-long L(int64_t value) { return static_cast<long>(value); }
-
 bool IsKnown(const Shape& shape) {
   return std::all_of(shape.begin(), shape.end(), [](int64_t dim) { return dim >= 0; });
 }
@@ -78,7 +76,7 @@ Status CheckRanks(const OpArgs& args, const std::string& layout, bool* known) {
   *known = true;
   for (const char* name : {"query", "key", "value"}) {
     const Shape& shape = args.Input(name).shape;
-    if (shape.size() == 1 && shape[0] == -2) {
+    if (HasUnknownRank(shape)) {
       *known = false;
       continue;
     }
@@ -184,8 +182,8 @@ Status ReadRealShift(const OpArgs& args, FlashAttentionScoreProblem* problem) {
   const bool wantsSlopes = pseType >= 2;
   s.pseType = -1;
   if (args.Has(wantsSlopes ? "real_shift" : "slopes")) {
-    return ValueErrorFor(args, "'%s' must be None with pse_type %ld.", wantsSlopes ? "real_shift" : "slopes",
-                         L(pseType));
+    return ValueErrorFor(args, "'%s' must be None with pse_type %ld, but got a Tensor.",
+                         wantsSlopes ? "real_shift" : "slopes", L(pseType));
   }
   if (wantsSlopes && args.Has("slopes")) {
     const Shape& shape = args.Input("slopes").shape;

@@ -8,6 +8,8 @@
 
 namespace mst {
 
+inline long L(int64_t value) { return static_cast<long>(value); }  // for %ld in the texts of errors
+
 // Checks everything that shapes, attributes and the values known so far tell. With dims that are not known yet only
 // what does not need them is checked, and `problem` must not be used.
 Status FlashAttentionProblemOf(const OpArgs& args, FlashAttentionScoreProblem* problem);

@@ -190,8 +190,7 @@ Status FlashAttentionScoreInferShape(const OpArgs& args, std::vector<Shape>* out
   const Shape& query = args.Input("query").shape;
   const Shape& value = args.Input("value").shape;
   const Shape& key = args.Input("key").shape;
-  const auto isRankKnown = [](const Shape& shape) { return !(shape.size() == 1 && shape[0] == -2); };
-  if (!isRankKnown(query) || !isRankKnown(key) || !isRankKnown(value)) {
+  if (HasUnknownRank(query) || HasUnknownRank(key) || HasUnknownRank(value)) {
     *outputs = {{-2}, {-2}, {-2}};
     return Status::Ok();
   }

@@ -15,8 +15,6 @@ constexpr int64_t kTileBytesCard = 16384;   // copies of 16 KB reach the full ba
 constexpr int64_t kTileElementsCpu = 1024;  // copies overlap with the work on tiles of a few KB
 constexpr int64_t kColsUnit = 64;           // columns of a partial tile are a multiple of one vector instruction
 
-bool IsUnknownRank(const Shape& shape) { return shape.size() == 1 && shape[0] == -2; }
-
 // The axis counted from the front, once it is known to exist.
 Status AxisOf(const OpArgs& args, const Shape& x, size_t* axis) {
   const int64_t rank = static_cast<int64_t>(x.size());
@@ -33,7 +31,7 @@ Status AxisOf(const OpArgs& args, const Shape& x, size_t* axis) {
 Status ProblemOf(const OpArgs& args, SwigluProblem* problem) {
   const Shape& x = args.Input("input").shape;
   *problem = {1, 1, SizeOf(args.Input("input").dtype)};
-  if (IsUnknownRank(x)) return Status::Ok();
+  if (HasUnknownRank(x)) return Status::Ok();
   size_t axis = 0;
   MST_RETURN_IF_ERROR(AxisOf(args, x, &axis));
   if (x[axis] >= 0 && x[axis] % 2 != 0) {
@@ -69,7 +67,7 @@ Status SwigluProblemOf(const OpArgs& args, SwigluProblem* problem) { return Prob
 
 Status SwigluInferShape(const OpArgs& args, std::vector<Shape>* outputs) {
   Shape y = args.Input("input").shape;
-  if (!IsUnknownRank(y)) {
+  if (!HasUnknownRank(y)) {
     size_t axis = 0;
     MST_RETURN_IF_ERROR(AxisOf(args, y, &axis));
     if (y[axis] >= 0) y[axis] /= 2;
@@ -91,7 +89,7 @@ Status SwigluGradProblemOf(const OpArgs& args, SwigluGradProblem* problem) {
   MST_RETURN_IF_ERROR(ProblemOf(args, problem));
   Shape expected = args.Input("input").shape;
   const Shape& dy = args.Input("doutput").shape;
-  if (IsUnknownRank(expected) || IsUnknownRank(dy)) return Status::Ok();
+  if (HasUnknownRank(expected) || HasUnknownRank(dy)) return Status::Ok();
   size_t axis = 0;
   MST_RETURN_IF_ERROR(AxisOf(args, expected, &axis));
   if (expected[axis] >= 0) expected[axis] /= 2;

@@ -63,7 +63,7 @@ Status MoeGatingTopKSoftmaxProblemOf(const OpArgs& args, MoeGatingTopKSoftmaxPro
 Status MoeGatingTopKSoftmaxInferShape(const OpArgs& args, std::vector<Shape>* outputs) {
   const Shape& x = args.Input("x").shape;
   Shape chosen = x;
-  if (!(x.size() == 1 && x[0] == -2)) chosen.back() = args.Int("k");
+  if (!HasUnknownRank(x)) chosen.back() = args.Int("k");
   *outputs = {chosen, chosen, chosen, args.Bool("output_softmax_result_flag") ? x : Shape{0}};
   return Status::Ok();
 }

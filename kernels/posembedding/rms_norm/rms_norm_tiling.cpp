@@ -58,7 +58,7 @@ Status SplitShape(const OpArgs& args, int64_t* rows, int64_t* D) {
   const Shape& gamma = args.Input("gamma").shape;
   *rows = 1;
   *D = 1;
-  if ((x.size() == 1 && x[0] == -2) || (gamma.size() == 1 && gamma[0] == -2)) return Status::Ok();
+  if (HasUnknownRank(x) || HasUnknownRank(gamma)) return Status::Ok();
   if (gamma.empty() || gamma.size() > x.size()) {
     return ValueErrorFor(args, "rank of 'gamma' must be from 1 to the rank of 'x' (%zu), but got %zu.", x.size(),
                          gamma.size());
@@ -92,9 +92,9 @@ Status RmsNormInferShape(const OpArgs& args, std::vector<Shape>* outputs) {
   const Shape& x = args.Input("x").shape;
   const Shape& gamma = args.Input("gamma").shape;
   Shape rstd = x;
-  if (gamma.size() == 1 && gamma[0] == -2) {
+  if (HasUnknownRank(gamma)) {
     rstd = {-2};
-  } else if (!(x.size() == 1 && x[0] == -2)) {
+  } else if (!HasUnknownRank(x)) {
     std::fill(rstd.end() - gamma.size(), rstd.end(), 1);
   }
   *outputs = {x, rstd};

@@ -35,8 +35,7 @@ class Grouper {
     problem->V = next < groups_.size() ? groups_[next++].size : 1;
     problem->axes = static_cast<int32_t>(groups_.size() - next);
     if (problem->axes > kRopeAxes) {
-      return ValueErrorFor(args,
-                           "axes of 'x' that 'cos' has and has not may alternate at most %d times, but do %d times.",
+      return ValueErrorFor(args, "axes of 'x' that 'cos' has and has not must alternate at most %d times, but got %d.",
                            kRopeAxes, problem->axes);
     }
     for (int32_t axis = problem->axes - 1; axis >= 0; --axis, ++next) {

@@ -69,7 +69,7 @@ Status ProblemOf(const OpArgs& args, ScatterPaKvCacheProblem* problem) {
   problem->keyPieces = key.count;
   problem->keyPieceLength = key.length;
   if (args.Has("value") != args.Has("value_cache")) {
-    return ValueErrorFor(args, "'value' and 'value_cache' must both be given or both be None, but '%s' is None.",
+    return ValueErrorFor(args, "'value' and 'value_cache' must both be given or both be None, but got None for '%s'.",
                          args.Has("value") ? "value_cache" : "value");
   }
   if (!args.Has("value")) return Status::Ok();

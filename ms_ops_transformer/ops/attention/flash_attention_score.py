@@ -101,7 +101,7 @@ def flash_attention_score(query, key, value, head_num, real_shift=None, drop_mas
     r"""Attention without the matrix of scores, with the arguments of ``mindspore.ops.flash_attention_score``.
 
     .. math::
-        out = Dropout(Softmax(Mask(scale \cdot (Q K^T + real\_shift))) V
+        out = Dropout(Softmax(Mask(scale \cdot (Q K^T + real\_shift)))) V
 
     N query heads share Nkv heads of key and value in groups of N / Nkv. The softmax is computed in float32. A row that
     sees no key gives 0, and no gradient.
@@ -162,7 +162,7 @@ def flash_attention_score(query, key, value, head_num, real_shift=None, drop_mas
         (2, 16, 128)
     """
     if padding_mask is not None:
-        raise ValueError(f"For '{_NAME}', 'padding_mask' is reserved and must be None.")
+        raise ValueError(f"For '{_NAME}', 'padding_mask' is reserved and must be None, but got a Tensor.")
     prefix_tensor = _int64("prefix", prefix)
     q_ends = _int64("actual_seq_qlen", actual_seq_qlen)
     kv_ends = _int64("actual_seq_kvlen", actual_seq_kvlen)
@@ -259,7 +259,7 @@ def flash_attention(query, key, value, head_num=1, *, layout="BSH", causal=False
     next_tokens = _NO_LIMIT
     if causal and attn_mask is not None:
         if layout == "TND":
-            raise ValueError(f"For '{_NAME}', 'attn_mask' must be None with causal and layout 'TND'.")
+            raise ValueError(f"For '{_NAME}', 'attn_mask' must be None with causal and layout 'TND', but got a Tensor.")
         sparse_mode = 0
         next_tokens = key.shape[_ROW_AXIS[layout]] - query.shape[_ROW_AXIS[layout]]
     return flash_attention_score(
