@@ -16,18 +16,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from .emit import ascend
+from .emit import ascend, cpu
 
-CPP_TYPES = {
-    "float32": "float",
-    "float16": "half",
-    "bfloat16": "bfloat16_t",
-    "int8": "int8_t",
-    "uint8": "uint8_t",
-    "int32": "int32_t",
-    "int64": "int64_t",
-    "bool": "bool",
-}
+CPP_TYPES = {**cpu.CPP_TYPES, "bool": "bool"}  # CANN has a type of its own for bool tensors
 # The 910B as both header generations name it. No macro for a single core: the official mixed mode.
 DEFINES = ("-D__CCE_KT_TEST__=1", "-DASCENDC_CPU_DEBUG=1", "-D__CCE_AICORE__=220", "-D__DAV_C220__")
 DEVKIT_DEFINES = ("-D__NPU_ARCH__=2201",)
@@ -189,7 +180,7 @@ def check_text(spec, kernels_dir):
     parts = [_PRELUDE]
     for i in range(spec.num_columns):
         column = [dtypes[i] for dtypes in spec.dtypes.values()]
-        defines = {macros[symbol]: CPP_TYPES[dtype] for symbol, dtype in zip(symbols, column, strict=True)}
+        defines = {macros[symbol]: CPP_TYPES[dtype] for symbol, dtype in zip(symbols, column)}
         defines[spec.name] = f"{spec.name}_{i}"
         parts += [f"#define {name} {value}\n" for name, value in defines.items()]
         parts += [f'#line 1 "{spec.name}<{", ".join(column)}>"\n', entry]
@@ -243,7 +234,7 @@ def _run_headers(specs, kernels_dir, directories, work_dir, show):
         with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
             jobs = [pool.submit(compile_entry, spec, tree, kernels_dir, work_dir) for spec in specs]
             errors = [job.result() for job in jobs]
-        for spec, error in zip(specs, errors, strict=True):
+        for spec, error in zip(specs, errors):
             entries = spec.num_columns * max(1, len(spec.variants))
             show(f"  {spec.name:38} {entries:3} entries  {'FAIL' if error else 'ok'}")
             if error:

@@ -93,7 +93,7 @@ class OpSpec:
 
     @property
     def digest(self):
-        """Changes whenever generated code would: built libraries carry it, so that a stale build is noticed."""
+        """Changes with the spec: built libraries carry it, so that one built from another spec is noticed."""
         return hashlib.sha256(repr(dataclasses.replace(self, grad=None)).encode()).hexdigest()[:16]
 
 

@@ -8,6 +8,7 @@ import re
 from ..spec import SpecError
 
 KERNELS = pathlib.Path(__file__).resolve().parents[2] / "kernels"
+_HEAD = KERNELS / "common" / "tiling_head.h"
 
 CPP_TYPES = {
     "float32": "float",
@@ -29,14 +30,16 @@ _ENUMS = {
     "int64": "kInt64",
     "bool": "kBool",
 }
-_HEAD_FIELDS = (("int32_t", "cores", False), ("int32_t", "variant", False), ("int64_t", "workspaceBytes", False))
 _FIELD_CODES = {"int32_t": "i", "int64_t": "l", "float": "f", "double": "d", "bool": "b"}
 _FIELD = re.compile(r"\s*([A-Za-z_][\w:]*)\s+([A-Za-z_]\w*)\s*(\[[^\]]*\])?\s*(?:=[^;]*|\{[^;]*\})?;")
 
 
 def struct_fields(spec, struct, kernels=KERNELS):
     """The (type, name, is_array) of a plain struct in <op>_tiling.h, in order."""
-    path = kernels / spec.family / spec.folder / f"{spec.folder}_tiling.h"
+    return _fields_in(kernels / spec.family / spec.folder / f"{spec.folder}_tiling.h", struct)
+
+
+def _fields_in(path, struct):
     text = re.sub(r"//[^\n]*", "", path.read_text())
     alias = re.search(rf"using {struct} = (\w+);", text)
     match = re.search(rf"struct {alias[1] if alias else struct} \{{(.*?)^\}};", text, re.S | re.M)
@@ -57,7 +60,8 @@ def _field_table(spec, struct, kernels):
     text = (kernels / spec.family / spec.folder / f"{spec.folder}_tiling.h").read_text()
     for ctype, name, is_array in struct_fields(spec, struct, kernels):
         if ctype == "TilingHead" or f"struct {ctype} {{" in text:
-            inner = _HEAD_FIELDS if ctype == "TilingHead" else struct_fields(spec, ctype, kernels)
+            is_head = ctype == "TilingHead"
+            inner = _fields_in(_HEAD, ctype) if is_head else struct_fields(spec, ctype, kernels)
             rows += [
                 f"{{\"{member}\", '{_FIELD_CODES[mtype]}', "
                 f"offsetof({struct}, {name}) + offsetof({ctype}, {member}), 1}}"
