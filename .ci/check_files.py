@@ -6,7 +6,7 @@ from pathlib import Path
 
 SOURCES = {".py", ".h", ".cc", ".cpp", ".sh"}
 HEADER = "Copyright 2026 The ms_ops_transformer authors. SPDX-License-Identifier: Apache-2.0"
-MAX_LINES = 500  # STYLE: split by idea, not by _part2
+MAX_LINES = 500  # a longer file is split by idea
 MAX_BYTES = 200 * 1024
 
 

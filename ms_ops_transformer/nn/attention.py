@@ -178,8 +178,6 @@ class FlashAttentionScore(_DropoutCore):
         (1, 2, 8, 16)
     """
 
-    _pse = {}
-
     def __init__(
         self,
         head_num=None,
