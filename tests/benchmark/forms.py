@@ -43,7 +43,7 @@ def form(name, **options):
 def visible_pairs(c):
     """(query, key) pairs of all heads that no mask by position hides; a mask tensor hides nothing here."""
     heads = c.get("B", 1) * c.get("N", 2)
-    lengths = list(zip(c.q_lens, c.kv_lens, strict=True)) if c.get("q_lens") else [(c.Sq, c.get("Skv", c.Sq))]
+    lengths = list(zip(c.q_lens, c.kv_lens)) if c.get("q_lens") else [(c.Sq, c.get("Skv", c.Sq))]
     total = 0
     for sq, skv in lengths:
         i = np.arange(sq)

@@ -132,7 +132,7 @@ class Bench:
 
         with contextlib.suppress(_ShapesKnownError):
             self.op.launch(self.case, run, **self.inputs, **dict.fromkeys(["d" + n for n in self.op.douts]))
-        return dict(zip(self.op.names(self.case), found, strict=False))
+        return dict(zip(self.op.names(self.case), found))
 
 
 class _ShapesKnownError(Exception):
@@ -273,7 +273,7 @@ def kernel_memory(bench):
         kept[0] += max(0, _status("VmRSS") - before)
 
     calls = bench.record(around)
-    sizes = dict(zip(calls, found, strict=True))
+    sizes = dict(zip(calls, found))
     names = {"forward": bench.name, "backward": bench.name + "_grad"}
     return {which: sizes[op] for which, op in names.items() if op in sizes}
 

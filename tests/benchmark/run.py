@@ -268,8 +268,8 @@ def main():
     command = " ".join(["python", os.path.relpath(__file__), *sys.argv[1:]])
     print(f"\nRepeat: MS_OPS_NUM_THREADS={run.threads} {command}")
     if options.json:
-        rows = [dict(zip(("op", "case", "dtype", "pass"), key, strict=True), **row) for key, row in run.rows.items()]
-        goals = [dict(zip(("goal", "limit", "measured", "verdict"), line, strict=True)) for line in lines]
+        rows = [dict(zip(("op", "case", "dtype", "pass"), key), **row) for key, row in run.rows.items()]
+        goals = [dict(zip(("goal", "limit", "measured", "verdict"), line)) for line in lines]
         result = {**facts, "rows": rows, "calls": run.calls, "goals": goals, "refused": run.refused, "command": command}
         Path(options.json).write_text(json.dumps(result, indent=1))
     return 1 if run.refused else 0
