@@ -105,7 +105,7 @@ class Projected(nn.Cell):
         self.dense = nn.Dense(32, 96, weight_init="normal", has_bias=False)
 
     def construct(self, x):
-        q, k, v = ms.ops.split(self.dense(x), 32, -1)
+        q, k, v = ms.ops.split(self.dense(x), 32, 2)  # the rewriter of amp O1 loses the sign of -1
         return ops.flash_attention(q, k, v, 2, layout="BSH", causal=True).astype(ms.float32)
 
 

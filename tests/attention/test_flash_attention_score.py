@@ -79,7 +79,7 @@ CASES = [
     case("scale_by_hand", Sq=9, Skv=10, scale=1.0),
     case("scale_negative", Sq=9, Skv=10, scale=-0.3),
     case("huge_negative_logits", Sq=3, N=1, Skv=8, D=1, Dv=4, scale=1.0, edit=_huge_negative, dtypes=("float32",)),
-    case("large_scores", Sq=40, Skv=600, edit=_large_scores),
+    case("large_scores", Sq=40, Skv=600, stats=True, edit=_large_scores),
     case("nan_key", Sq=80, Skv=80, sparse_mode=3, stats=True, edit=_nan_key),
     case("inf_value", Sq=80, Skv=80, sparse_mode=3, stats=True, edit=_inf_value),
     case("nan_query", Sq=80, Skv=80, sparse_mode=3, stats=True, edit=_nan_query),
