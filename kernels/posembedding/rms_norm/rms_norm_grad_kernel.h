@@ -12,6 +12,7 @@
 #include "common/kernel_util.h"
 #include "common/row_ops.h"
 #include "kernel_operator.h"
+#include "posembedding/rms_norm/rms_norm_gamma.h"
 #include "posembedding/rms_norm/rms_norm_tiling.h"
 
 namespace mst {
@@ -27,7 +28,6 @@ class RmsNormGradKernel {
     dyGm_.SetGlobalBuffer(reinterpret_cast<__gm__ X*>(dy));
     xGm_.SetGlobalBuffer(reinterpret_cast<__gm__ X*>(x));
     rstdGm_.SetGlobalBuffer(reinterpret_cast<__gm__ float*>(rstd));
-    gammaGm_.SetGlobalBuffer(reinterpret_cast<__gm__ G*>(gamma));
     dxGm_.SetGlobalBuffer(reinterpret_cast<__gm__ X*>(dx));
     dgammaGm_.SetGlobalBuffer(reinterpret_cast<__gm__ G*>(dgamma));
     partsGm_.SetGlobalBuffer(reinterpret_cast<__gm__ float*>(workspace));
@@ -46,7 +46,7 @@ class RmsNormGradKernel {
     pipe->InitBuffer(xQueue_, tiling->buffers, tileBytes_);
     pipe->InitBuffer(dxQueue_, tiling->buffers, tileBytes_);
     pipe->InitBuffer(rstdQueue_, tiling->buffers, rowFloats * sizeof(float));
-    pipe->InitBuffer(gammaQueue_, 1, tiling->residentCols * sizeof(G));
+    gamma_.Init(gamma, tiling->residentCols, pipe);
     pipe->InitBuffer(partQueue_, 1, tiling->residentCols * sizeof(float));
     pipe->InitBuffer(colSumBuf_, tiling->sumCols * sizeof(float));
     if constexpr (!IsSameType<X, float>::value) {
@@ -54,7 +54,6 @@ class RmsNormGradKernel {
       pipe->InitBuffer(xFloatBuf_, tileFloatBytes);
       pipe->InitBuffer(productBuf_, tileFloatBytes);
     }
-    if constexpr (!IsSameType<G, float>::value) pipe->InitBuffer(gammaBuf_, tiling->residentCols * sizeof(float));
     pipe->InitBuffer(coefBuf_, rowFloats * sizeof(float));
     pipe->InitBuffer(sumBuf_, RoundUpOf(tiling->rowsPerTile, kBlockFloats) * sizeof(float));
     pipe->InitBuffer(spreadBuf_, RoundUpOf(tiling->rowsPerTile, kBlockFloats) * kUbBlockBytes);
@@ -63,7 +62,7 @@ class RmsNormGradKernel {
 
   __aicore__ inline void Process() {
     LocalTensor<float> gamma;
-    if (isResident_) gamma = LoadGamma(0, tiling_->D);
+    if (isResident_) gamma = gamma_.Load(0, tiling_->D);
     for (int64_t chunk = GetBlockIdx(); chunk < tiling_->chunks; chunk += GetBlockNum()) {
       const int64_t rowBegin = chunk * tiling_->rowsPerChunk;
       const int64_t rowEnd = MinOf(rowBegin + tiling_->rowsPerChunk, tiling_->rows);
@@ -75,7 +74,7 @@ class RmsNormGradKernel {
         WholeChunk(chunk, rowBegin, rowEnd, gamma);
       }
     }
-    if (isResident_) FreeGamma(gamma);
+    if (isResident_) gamma_.Free(gamma);
     SyncAll();  // every part of dgamma is in the workspace
     for (int64_t col = GetBlockIdx() * tiling_->sumCols; col < tiling_->D; col += GetBlockNum() * tiling_->sumCols) {
       SumParts(col, MinOf(tiling_->sumCols, tiling_->D - col));
@@ -145,13 +144,13 @@ class RmsNormGradKernel {
     }
     for (int64_t col = 0; col < tiling_->D; col += tiling_->colsPerTile) {
       const int64_t cols = MinOf(tiling_->colsPerTile, tiling_->D - col);
-      LocalTensor<float> gamma = LoadGamma(col, cols);
+      LocalTensor<float> gamma = gamma_.Load(col, cols);
       LocalTensor<float> part = ZeroPart(cols);
       for (int64_t row = rowBegin; row < rowEnd; ++row) {
         RowPiece(row, col, cols, gamma, part, rstd.GetValue(row - rowBegin), coef.GetValue(row - rowBegin));
       }
       StorePart(part, chunk, col, cols);
-      FreeGamma(gamma);
+      gamma_.Free(gamma);
     }
     rstdQueue_.FreeTensor(rstd);
   }
@@ -181,7 +180,7 @@ class RmsNormGradKernel {
     for (int64_t col = 0; col < tiling_->D; col += tiling_->colsPerTile) {
       const int64_t cols = MinOf(tiling_->colsPerTile, tiling_->D - col);
       const int32_t count = static_cast<int32_t>(cols);
-      LocalTensor<float> gamma = isResident_ ? wholeGamma[col] : LoadGamma(col, cols);
+      LocalTensor<float> gamma = isResident_ ? wholeGamma[col] : gamma_.Load(col, cols);
       Tiles tiles = LoadTiles(dyGm_, xGm_, row, 1, col, cols);
       Mul(tiles.dy, tiles.dy, tiles.x, count);  // in place: this tile is read again later
       PipeBarrier<PIPE_V>();
@@ -191,7 +190,7 @@ class RmsNormGradKernel {
       WaitPipe<HardEvent::V_S>();
       total += sum.GetValue(0);
       FreeTiles(tiles);
-      if (!isResident_) FreeGamma(gamma);
+      if (!isResident_) gamma_.Free(gamma);
     }
     return total;
   }
@@ -267,26 +266,6 @@ class RmsNormGradKernel {
     return rstd;
   }
 
-  __aicore__ inline LocalTensor<float> LoadGamma(int64_t col, int64_t cols) {
-    LocalTensor<G> gamma = gammaQueue_.template AllocTensor<G>();
-    CopyRowsIn(gamma, gammaGm_[col], 1, cols, cols, tiling_->residentCols);
-    gammaQueue_.EnQue(gamma);
-    gamma = gammaQueue_.template DeQue<G>();
-    if constexpr (IsSameType<G, float>::value) {
-      return gamma;
-    } else {
-      LocalTensor<float> gammaFloat = gammaBuf_.Get<float>();
-      Cast(gammaFloat, gamma, RoundMode::CAST_NONE, cols);
-      PipeBarrier<PIPE_V>();
-      gammaQueue_.FreeTensor(gamma);
-      return gammaFloat;
-    }
-  }
-
-  __aicore__ inline void FreeGamma(LocalTensor<float>& gamma) {
-    if constexpr (IsSameType<G, float>::value) gammaQueue_.FreeTensor(gamma);
-  }
-
   __aicore__ inline Tiles LoadTiles(const GlobalTensor<X>& dy, const GlobalTensor<X>& x, int64_t row, int64_t rows,
                                     int64_t col, int64_t cols) {
     Tiles tiles;
@@ -344,12 +323,12 @@ class RmsNormGradKernel {
   int64_t tileBytes_;
   GlobalTensor<X> dyGm_, xGm_, dxGm_;
   GlobalTensor<X> dyAgainGm_, xAgainGm_;  // dy and x where they are read for the second time
-  GlobalTensor<G> gammaGm_, dgammaGm_;
+  RmsNormGamma<G> gamma_;
+  GlobalTensor<G> dgammaGm_;
   GlobalTensor<float> rstdGm_, partsGm_;
-  TQue<TPosition::VECIN, 1> dyQueue_, xQueue_, rstdQueue_, gammaQueue_;
+  TQue<TPosition::VECIN, 1> dyQueue_, xQueue_, rstdQueue_;
   TQue<TPosition::VECOUT, 1> dxQueue_, partQueue_;
-  TBuf<TPosition::VECCALC> dyFloatBuf_, xFloatBuf_, productBuf_, gammaBuf_, coefBuf_, sumBuf_, colSumBuf_, spreadBuf_,
-      workBuf_;
+  TBuf<TPosition::VECCALC> dyFloatBuf_, xFloatBuf_, productBuf_, coefBuf_, sumBuf_, colSumBuf_, spreadBuf_, workBuf_;
 };
 
 template <typename X, typename G>

@@ -10,6 +10,7 @@
 #include "common/kernel_util.h"
 #include "common/row_ops.h"
 #include "kernel_operator.h"
+#include "posembedding/rms_norm/rms_norm_gamma.h"
 #include "posembedding/rms_norm/rms_norm_tiling.h"
 
 namespace mst {
@@ -23,7 +24,6 @@ class RmsNormKernel {
                               TPipe* pipe) {
     tiling_ = tiling;
     xGm_.SetGlobalBuffer(reinterpret_cast<__gm__ X*>(x));
-    gammaGm_.SetGlobalBuffer(reinterpret_cast<__gm__ G*>(gamma));
     yGm_.SetGlobalBuffer(reinterpret_cast<__gm__ X*>(y));
     rstdGm_.SetGlobalBuffer(reinterpret_cast<__gm__ float*>(rstd));
     isSplit_ = tiling->colsPerTile < tiling->D;
@@ -37,12 +37,11 @@ class RmsNormKernel {
     pipe->InitBuffer(xQueue_, tiling->buffers, tile * sizeof(X));
     pipe->InitBuffer(yQueue_, tiling->buffers, tile * sizeof(X));
     pipe->InitBuffer(rstdQueue_, tiling->buffers, rowFloats * sizeof(float));
-    pipe->InitBuffer(gammaQueue_, 1, tiling->gammaCols * sizeof(G));
+    gamma_.Init(gamma, tiling->gammaCols, pipe);
     if constexpr (!IsSameType<X, float>::value) {
       pipe->InitBuffer(floatBuf_, tile * sizeof(float));
       pipe->InitBuffer(squareBuf_, tile * sizeof(float));
     }
-    if constexpr (!IsSameType<G, float>::value) pipe->InitBuffer(gammaBuf_, tiling->gammaCols * sizeof(float));
     pipe->InitBuffer(sumBuf_, rowFloats * sizeof(float));
     pipe->InitBuffer(partBuf_, rowFloats * sizeof(float));
     pipe->InitBuffer(spreadBuf_, rowFloats * kUbBlockBytes);
@@ -53,7 +52,7 @@ class RmsNormKernel {
     const int64_t rowBegin = tiling_->rows * GetBlockIdx() / GetBlockNum();
     const int64_t rowEnd = tiling_->rows * (GetBlockIdx() + 1) / GetBlockNum();
     LocalTensor<float> gamma;
-    if (holdsGamma_) gamma = LoadGamma(0, tiling_->D);
+    if (holdsGamma_) gamma = gamma_.Load(0, tiling_->D);
     for (int64_t row = rowBegin; row < rowEnd; row += tiling_->rowsPerTile) {
       const int64_t rows = MinOf(tiling_->rowsPerTile, rowEnd - row);
       if (isSplit_) {
@@ -62,7 +61,7 @@ class RmsNormKernel {
         WholeRows(row, rows, gamma);
       }
     }
-    if (holdsGamma_) FreeGamma(gamma);
+    if (holdsGamma_) gamma_.Free(gamma);
   }
 
  private:
@@ -99,7 +98,7 @@ class RmsNormKernel {
     LocalTensor<float> rstd = Rstd(1);
     for (int64_t col = 0; col < tiling_->D; col += tiling_->colsPerTile) {
       const int64_t cols = MinOf(tiling_->colsPerTile, tiling_->D - col);
-      LocalTensor<float> gamma = holdsGamma_ ? wholeGamma[col] : LoadGamma(col, cols);
+      LocalTensor<float> gamma = holdsGamma_ ? wholeGamma[col] : gamma_.Load(col, cols);
       CopyIn(xAgainGm_, row, 1, col, cols);
       LocalTensor<X> x = xQueue_.template DeQue<X>();
       LocalTensor<X> y = yQueue_.template AllocTensor<X>();
@@ -107,7 +106,7 @@ class RmsNormKernel {
       Scale(y, xFloat, rstd, gamma, 1, cols);
       xQueue_.FreeTensor(x);
       CopyOut(y, row, 1, col, cols);
-      if (!holdsGamma_) FreeGamma(gamma);
+      if (!holdsGamma_) gamma_.Free(gamma);
     }
     CopyRstdOut(rstd, row, 1);
   }
@@ -116,26 +115,6 @@ class RmsNormKernel {
     LocalTensor<X> x = xQueue_.template AllocTensor<X>();
     CopyRowsIn(x, src[row * tiling_->D + col], rows, cols, tiling_->D, tiling_->pitch);
     xQueue_.EnQue(x);
-  }
-
-  __aicore__ inline LocalTensor<float> LoadGamma(int64_t col, int64_t cols) {
-    LocalTensor<G> gamma = gammaQueue_.template AllocTensor<G>();
-    CopyRowsIn(gamma, gammaGm_[col], 1, cols, cols, tiling_->gammaCols);
-    gammaQueue_.EnQue(gamma);
-    gamma = gammaQueue_.template DeQue<G>();
-    if constexpr (IsSameType<G, float>::value) {
-      return gamma;
-    } else {
-      LocalTensor<float> gammaFloat = gammaBuf_.Get<float>();
-      Cast(gammaFloat, gamma, RoundMode::CAST_NONE, cols);
-      PipeBarrier<PIPE_V>();
-      gammaQueue_.FreeTensor(gamma);
-      return gammaFloat;
-    }
-  }
-
-  __aicore__ inline void FreeGamma(LocalTensor<float>& gamma) {
-    if constexpr (IsSameType<G, float>::value) gammaQueue_.FreeTensor(gamma);
   }
 
   __aicore__ inline LocalTensor<float> ToFloat(const LocalTensor<X>& x, int64_t rows) {
@@ -216,11 +195,11 @@ class RmsNormKernel {
   bool isSplit_;
   bool holdsGamma_;
   GlobalTensor<X> xGm_, xAgainGm_, yGm_;  // xAgainGm_ is x where it is read for the second time
-  GlobalTensor<G> gammaGm_;
+  RmsNormGamma<G> gamma_;
   GlobalTensor<float> rstdGm_;
-  TQue<TPosition::VECIN, 1> xQueue_, gammaQueue_;
+  TQue<TPosition::VECIN, 1> xQueue_;
   TQue<TPosition::VECOUT, 1> yQueue_, rstdQueue_;
-  TBuf<TPosition::VECCALC> floatBuf_, squareBuf_, gammaBuf_, sumBuf_, partBuf_, spreadBuf_, workBuf_;
+  TBuf<TPosition::VECCALC> floatBuf_, squareBuf_, sumBuf_, partBuf_, spreadBuf_, workBuf_;
 };
 
 template <typename X, typename G>
