@@ -1,8 +1,9 @@
 # Copyright 2026 The ms_ops_transformer authors. SPDX-License-Identifier: Apache-2.0
 """Case files of tests/cpp/runner.cpp: every launch of a case, with what the fast library gives for it.
 
-The harness holds those results against float64 in test_twin; another build of the same kernels may differ from them by
-rounding alone: a few ulps of the largest value, and twice what each of them may be off.
+The harness holds those results against float64 in test_twin. Another build of the same kernels differs from them by
+rounding, twice in a gradient, which here gets the statistics of the fast library; the limit is a few ulps of the largest
+value and a multiple of the naive implementation's errors.
 """
 
 import numpy as np
@@ -56,7 +57,7 @@ class Recorder:
         values = np.abs(x.astype(np.float64))
         values = values[np.isfinite(values) & (values < np.finfo(np.float32).max)]
         naive = max((error for shape, error in self.naive_errors if shape == x.shape), default=0.0)
-        return 4 * naive + ULPS * ulp(values.max(initial=max(1e-6, self.at_least)), x.dtype.name)
+        return 8 * naive + ULPS * ulp(values.max(initial=max(1e-6, self.at_least)), x.dtype.name)
 
 
 def _type_and_shape(x):
