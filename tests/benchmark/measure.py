@@ -221,8 +221,8 @@ def _torch_tensor(x):
     return torch.from_numpy(np.ascontiguousarray(x))
 
 
-def alternate(closures, budget, rounds=(3, 25)):
-    """{form: [seconds]}: every form once per round, in turn, after one untimed call of each."""
+def alternate(closures, budget, probe, rounds=(3, 25)):
+    """({form: [seconds]}, [what `probe` returned]): every form and the probe once per round, in turn."""
     spent = 0.0
     for run in closures.values():
         run()
@@ -230,13 +230,14 @@ def alternate(closures, budget, rounds=(3, 25)):
         run()
         spent += time.perf_counter() - begin
     count = int(min(rounds[1], max(rounds[0], budget / spent)))
-    times = {name: [] for name in closures}
+    times, probes = {name: [] for name in closures}, []
     for _ in range(count):
+        probes.append(probe())
         for name, run in closures.items():
             begin = time.perf_counter()
             run()
             times[name].append(time.perf_counter() - begin)
-    return times
+    return times, probes
 
 
 def summary(times):

@@ -5,8 +5,8 @@
     python tests/benchmark/run.py --op rms_norm --quick     one operator, first case, float32
 
 An operator's tests run first and a red one refuses its figures. All forms of a case alternate in one process, and the
-peaks are measured right before and after; still only ratios within one run mean anything. Times are medians; fractions
-of a peak take the best round and the better of the two peaks. CPU figures say nothing about the card.
+peaks are measured in the same rounds; still only ratios within one run mean anything. Times are medians; a fraction of a
+peak takes the best round of both. CPU figures say nothing about the card.
 """
 
 import argparse
@@ -72,22 +72,22 @@ class Run:
         for which in passes:
             if which not in self.options.passes or bench.amount(which) is None:
                 continue
-            before = self.peak(bench)
-            closures = bench.closures(which)
-            found = measure.summary(measure.alternate(closures, self.options.seconds))
-            row = figures(bench, which, found, [before, self.peak(bench)])
+            times, peaks = measure.alternate(
+                bench.closures(which), self.options.seconds, lambda which=which: self.peak(bench, which)
+            )
+            row = figures(bench, which, measure.summary(times), peaks)
             row.update({f"{form}_mb": b / 1e6 for form, b in memory.get(which, {}).items() if b is not None})
             if "kernel_mb" in row:
                 row["extra_mb"] = row["kernel_mb"]
             self.rows[name, c.name, dtype, which] = row
             print(text(name, c.name, dtype, which, row), flush=True)
 
-    def peak(self, bench):
+    def peak(self, bench, which):
         """The rate that the machine allows for this work: operations or bytes per second, in 1e9."""
         if bench.work["unit"] == "elements":
-            return {"copy": machine.copy(bench.amount("forward") // 2, self.threads)}
+            return {"copy": machine.copy(bench.amount(which) // 2, self.threads, 0.06)}
         kinds = ("float32", "bfloat16", "bfloat16 AMX") if bench.dtype == "bfloat16" else ("float32",)
-        return {kind: machine.flops(kind, self.threads) for kind in kinds}
+        return {kind: machine.flops(kind, self.threads, 0.03) for kind in kinds}
 
     def child(self, name, c, dtype, others):
         """{pass: {form: bytes}} of peak memory, one process per form."""
@@ -127,7 +127,7 @@ def gate(module, path, environment):
 
 
 def figures(bench, which, found, peaks):
-    """The figures of a row from the times of each form and the peaks around them."""
+    """The figures of a row from the times of each form and the peaks measured between them."""
     amount, best = bench.amount(which), {kind: max(p[kind] for p in peaks) for kind in peaks[0]}
     vector = max(rate for kind, rate in best.items() if "AMX" not in kind)
     ours = found["ours"]
