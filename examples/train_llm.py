@@ -2,7 +2,7 @@
 """Trains a small language model on the sources of the Python standard library, then compares it with its composed twin.
 
 python examples/train_llm.py                       # tiny, about three minutes on two cores
-python examples/train_llm.py --config small        # 34 million parameters
+python examples/train_llm.py --config small        # 32 million parameters
 python examples/train_llm.py --resume runs/tiny    # goes on from the newest checkpoint, exactly
 python examples/train_llm.py --compare-only        # the table alone
 """

@@ -2,6 +2,7 @@
 """Fused and composed model side by side: two processes that take steps in turn, so that both meet the same machine."""
 
 import json
+import signal
 import statistics
 import subprocess
 import sys
@@ -49,7 +50,11 @@ class _Child:
             pass
         line = self.process.stdout.readline()
         if not line:
-            raise RuntimeError(f"the process of the {self.variant} model ended with code {self.process.wait()}.")
+            code = self.process.wait()
+            hint = ""
+            if code == -signal.SIGKILL:
+                hint = " It was killed, most likely for want of memory: a smaller --batch-size needs less."
+            raise RuntimeError(f"the process of the {self.variant} model ended with code {code}.{hint}")
         self.answers.append(json.loads(line))
 
     def close(self):
