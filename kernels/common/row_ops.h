@@ -41,6 +41,14 @@ __aicore__ inline void RowSum(const AscendC::LocalTensor<float>& sums, const Asc
   AscendC::PipeBarrier<PIPE_V>();
 }
 
+// spread[row, 0..7] = factors[row]; 8 floats per row, both with rows rounded up to 8.
+__aicore__ inline void SpreadRows(const AscendC::LocalTensor<float>& spread, const AscendC::LocalTensor<float>& factors,
+                                  int64_t rows) {
+  AscendC::Brcb(spread, factors, static_cast<uint8_t>(CeilDivOf(rows, kBlockFloats)),
+                AscendC::BrcbRepeatParams(1, kBlockFloats));
+  AscendC::PipeBarrier<PIPE_V>();
+}
+
 // dst[row, :] = tile[row, :] * factors[row]. `spread`: 8 floats per row, rows rounded up to 8; factors as well.
 __aicore__ inline void RowScale(const AscendC::LocalTensor<float>& dst, const AscendC::LocalTensor<float>& tile,
                                 const AscendC::LocalTensor<float>& factors, const AscendC::LocalTensor<float>& spread,
@@ -53,9 +61,7 @@ __aicore__ inline void RowScale(const AscendC::LocalTensor<float>& dst, const As
     AscendC::PipeBarrier<PIPE_V>();
     return;
   }
-  AscendC::Brcb(spread, factors, static_cast<uint8_t>(CeilDivOf(rows, kBlockFloats)),
-                AscendC::BrcbRepeatParams(1, kBlockFloats));
-  AscendC::PipeBarrier<PIPE_V>();
+  SpreadRows(spread, factors, rows);
   const uint8_t stride = static_cast<uint8_t>(pitch / kBlockFloats);
   for (int64_t col = 0; col < cols; col += kRepeatFloats) {
     const uint64_t mask = MinOf(kRepeatFloats, cols - col);
@@ -118,14 +124,6 @@ __aicore__ inline void RowFirst(const AscendC::LocalTensor<float>& values, const
                                 int64_t rows, int64_t pitch) {
   AscendC::WholeReduceSum<float>(values, tile, 1, static_cast<int32_t>(rows), 1, 1,
                                  static_cast<int32_t>(pitch / kBlockFloats));
-  AscendC::PipeBarrier<PIPE_V>();
-}
-
-// spread[row, 0..7] = factors[row]; 8 floats per row, both with rows rounded up to 8.
-__aicore__ inline void SpreadRows(const AscendC::LocalTensor<float>& spread, const AscendC::LocalTensor<float>& factors,
-                                  int64_t rows) {
-  AscendC::Brcb(spread, factors, static_cast<uint8_t>(CeilDivOf(rows, kBlockFloats)),
-                AscendC::BrcbRepeatParams(1, kBlockFloats));
   AscendC::PipeBarrier<PIPE_V>();
 }
 

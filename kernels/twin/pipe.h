@@ -6,17 +6,11 @@
 #include "check.h"
 #include "runtime.h"
 #include "tensor.h"
+#include "vector.h"
 
 namespace AscendC {
 
 namespace detail {
-
-void StreamFence();
-
-constexpr bool IsL1(TPosition position) {
-  return position == TPosition::A1 || position == TPosition::B1 || position == TPosition::C1 ||
-         position == TPosition::TSCM;
-}
 
 // An L1 buffer may hold operands that the Matmul has rearranged for the CPU: kL1HeaderBytes before it describe what it
 // holds (zero: nothing yet), and it has room for fp32 copies of 16-bit elements plus padding.

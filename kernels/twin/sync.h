@@ -7,6 +7,7 @@
 #include "check.h"
 #include "runtime.h"
 #include "tensor.h"
+#include "vector.h"
 
 namespace AscendC {
 
@@ -28,10 +29,6 @@ inline void WaitFlag(int32_t eventID) {
 template <pipe_t pipe>
 inline void PipeBarrier() {
   check::Barrier(pipe);
-}
-
-namespace detail {
-void StreamFence();
 }
 
 template <bool isAIVOnly = true>

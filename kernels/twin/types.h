@@ -134,6 +134,15 @@ enum class TPosition : uint8_t {
 };
 using QuePosition = TPosition;
 
+namespace detail {
+
+constexpr bool IsL1(TPosition position) {
+  return position == TPosition::A1 || position == TPosition::B1 || position == TPosition::C1 ||
+         position == TPosition::TSCM;
+}
+
+}  // namespace detail
+
 enum class HardEvent : uint8_t {
   // source pipe, destination pipe
   MTE2_MTE1,

@@ -50,7 +50,6 @@ void Convert(T* dst, const U* src, RoundMode mode, int64_t count);
 template <typename T, typename U>
 void Convert(T* dst, Stride dstStride, const U* src, Stride srcStride, RoundMode mode, const Mask& mask, int repeat);
 
-// Bit patterns: instructions that only move elements know their width alone.
 // Copies of `blocks` runs of `bytes` bytes, from start to start `dstStep` and `srcStep` bytes: from memory that is read
 // once (the same runs of the copy that probably follows are fetched meanwhile), and to memory that is not read soon
 // (whole lines are written without being fetched first). After StreamFence other threads see the latter.
@@ -58,6 +57,7 @@ void StreamIn(void* dst, int64_t dstStep, const void* src, int64_t srcStep, int6
 void StreamOut(void* dst, int64_t dstStep, const void* src, int64_t srcStep, int64_t bytes, int64_t blocks);
 void StreamFence();
 
+// Bit patterns: instructions that only move elements know their width alone.
 template <typename Word>
 void FillWords(Word* dst, Word value, int64_t count);
 template <typename Word>

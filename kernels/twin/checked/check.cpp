@@ -247,8 +247,7 @@ void PipeEnd() {
 }
 
 void NewBuffer(const void* queue, TPosition position, uint8_t* base, uint32_t bytes) {
-  const bool inL1 = position == TPosition::A1 || position == TPosition::B1 || position == TPosition::C1 ||
-                    position == TPosition::TSCM;
+  const bool inL1 = AscendC::detail::IsL1(position);
   int64_t& used = inL1 ? core.l1Bytes : core.ubBytes;
   const int64_t capacity = inL1 ? platform.l1Bytes : platform.ubBytes;
   used += bytes;
