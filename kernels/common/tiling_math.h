@@ -12,6 +12,10 @@ namespace mst {
 
 constexpr int64_t kBlockBytes = 32;          // unit of the unified buffer
 constexpr int64_t kMinBytesPerCore = 65536;  // less work than this does not pay for waking another core
+constexpr int64_t kTileBytesCard = 16384;    // copies of 16 KB reach the full bandwidth of the card
+constexpr int64_t kRowsPerTileMax = 248;     // repeats of one instruction are at most 255; a multiple of 8
+constexpr int64_t kCopyPiecesMax = 4095;     // pieces of one copy
+constexpr int64_t kColsUnit = 64;            // columns of a partial tile are a multiple of one vector instruction
 
 constexpr int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 constexpr int64_t RoundUp(int64_t a, int64_t unit) { return CeilDiv(a, unit) * unit; }

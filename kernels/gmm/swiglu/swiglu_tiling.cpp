@@ -10,10 +10,7 @@
 namespace mst {
 namespace {
 
-constexpr int64_t kRowsPerTileMax = 4095;   // pieces of one copy
-constexpr int64_t kTileBytesCard = 16384;   // copies of 16 KB reach the full bandwidth of the card
 constexpr int64_t kTileElementsCpu = 1024;  // copies overlap with the work on tiles of a few KB
-constexpr int64_t kColsUnit = 64;           // columns of a partial tile are a multiple of one vector instruction
 
 // The axis counted from the front, once it is known to exist.
 Status AxisOf(const OpArgs& args, const Shape& x, size_t* axis) {
@@ -55,7 +52,7 @@ void Tile(const SwigluProblem& problem, const Platform& platform, int64_t perEle
   const int64_t colTiles = CeilDiv(problem.H, wanted);
   data->colsPerTile = colTiles == 1 ? problem.H : RoundUp(CeilDiv(problem.H, colTiles), kColsUnit);
   data->pitch = RoundUp(data->colsPerTile, kBlockBytes / problem.xBytes);
-  data->rowsPerTile = std::min({std::max<int64_t>(1, wanted / data->pitch), problem.rows, kRowsPerTileMax});
+  data->rowsPerTile = std::min({std::max<int64_t>(1, wanted / data->pitch), problem.rows, kCopyPiecesMax});
   data->tiles = CeilDiv(problem.rows, data->rowsPerTile) * CeilDiv(problem.H, data->colsPerTile);
   data->streams = StreamsResult(platform, (tensorsMoved == 3 ? 1 : 2) * problem.rows * problem.H * problem.xBytes);
   data->head.cores = CoresForBytes(platform, data->tiles, tensorsMoved * problem.rows * problem.H * problem.xBytes);

@@ -12,7 +12,6 @@ namespace mst {
 namespace {
 
 constexpr int64_t kSortUnit = 32;          // elements that one sort takes
-constexpr int64_t kRowsPerTileMax = 248;   // repeats of one instruction are at most 255
 constexpr int64_t kSortsPerTileMax = 255;  // sorts of one instruction
 constexpr int64_t kTileElementsCard = 4096;
 constexpr int64_t kTileElementsCpu = 2048;  // all tiles together stay in L1

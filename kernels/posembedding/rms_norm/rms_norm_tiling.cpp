@@ -10,10 +10,7 @@
 namespace mst {
 namespace {
 
-constexpr int64_t kRowsPerTileMax = 248;    // repeats of one instruction are at most 255; a multiple of 8
-constexpr int64_t kTileBytesCard = 16384;   // copies of 16 KB reach the full bandwidth of the card
 constexpr int64_t kTileElementsCpu = 1024;  // copies overlap with the work on tiles of a few KB
-constexpr int64_t kColsUnit = 64;           // columns of a partial tile are a multiple of one vector instruction
 constexpr int64_t kRowsPerChunkMin = 32;    // bounds of a piece of dgamma's sum, in rows
 constexpr int64_t kRowsPerChunkMax = 512;
 constexpr int64_t kChunks = 240;  // divisible by the vector cores of every 910B

@@ -12,8 +12,6 @@ namespace {
 
 constexpr int64_t kModeInterleave = 1;  // values of the attribute
 constexpr int64_t kModeQuarter = 2;
-constexpr int64_t kRowsPerTileMax = 248;    // repeats of one instruction are at most 255
-constexpr int64_t kTileBytesCard = 16384;   // copies of 16 KB reach the full bandwidth of the card
 constexpr int64_t kTileElementsCpu = 2048;  // all tiles together stay in L1
 constexpr int64_t kReservedCard = 8192;     // what Select takes for itself
 

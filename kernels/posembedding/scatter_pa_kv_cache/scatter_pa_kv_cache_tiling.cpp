@@ -10,8 +10,7 @@
 namespace mst {
 namespace {
 
-constexpr int64_t kTileBytesCard = 16384;  // copies of 16 KB reach the full bandwidth of the card
-constexpr int64_t kTileBytesCpu = 4096;    // reads and writes of tiles of a few KB overlap
+constexpr int64_t kTileBytesCpu = 4096;  // reads and writes of tiles of a few KB overlap
 constexpr int64_t kSlotsPerTile = 1024;
 
 struct Pieces {
