@@ -5,8 +5,8 @@
     python tests/benchmark/run.py --op rms_norm --quick     one operator, first case, float32
 
 An operator's tests run first and a red one refuses its figures. All forms of a case alternate in one process, and the
-peaks are measured in the same rounds; still only ratios within one run mean anything. Times are medians; a fraction of a
-peak takes the best round of both. CPU figures say nothing about the card.
+peaks are measured in the same rounds; still only ratios within one run mean anything. Times are medians; a fraction of
+a peak takes the best round of both. CPU figures say nothing about the card.
 """
 
 import argparse
