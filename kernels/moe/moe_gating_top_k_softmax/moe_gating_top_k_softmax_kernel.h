@@ -72,7 +72,7 @@ class MoeGatingTopKSoftmaxKernel {
   }
 
  private:
-  static constexpr int64_t kSortUnit = 32;    // elements that one sort takes
+  static constexpr int64_t kSortUnit = kMoeSortUnit;
   static constexpr int64_t kRecordBytes = 8;  // value and number
   static constexpr int64_t kRecordFloats = 2;
   static constexpr int64_t kWays = 4;  // lists that one merge takes

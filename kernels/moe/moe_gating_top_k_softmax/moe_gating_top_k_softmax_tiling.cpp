@@ -11,7 +11,6 @@
 namespace mst {
 namespace {
 
-constexpr int64_t kSortUnit = 32;          // elements that one sort takes
 constexpr int64_t kSortsPerTileMax = 255;  // sorts of one instruction
 constexpr int64_t kTileElementsCard = 4096;
 constexpr int64_t kTileElementsCpu = 2048;  // all tiles together stay in L1
@@ -33,7 +32,7 @@ Status CheckChoice(const OpArgs& args, int64_t T, int64_t E, int64_t k) {
 int64_t FitRows(const Platform& platform, int64_t pitch, int64_t perRow, int64_t perGroupedRow, int64_t fixed) {
   const int64_t wanted = std::max<int64_t>(1, (platform.isCpu() ? kTileElementsCpu : kTileElementsCard) / pitch);
   const int64_t room = platform.ubBytes - fixed;
-  int64_t rows = std::min({wanted, kRowsPerTileMax, kSortsPerTileMax * kSortUnit / pitch});
+  int64_t rows = std::min({wanted, kRowsPerTileMax, kSortsPerTileMax * kMoeSortUnit / pitch});
   if (rows > kUnitRow) rows = RoundDown(rows, kUnitRow);
   while (rows > 0 && rows * perRow + RoundUp(rows, kUnitRow) * perGroupedRow > room) {
     rows -= rows > kUnitRow ? kUnitRow : 1;
@@ -77,7 +76,7 @@ Status MoeGatingTopKSoftmaxTiling(const MoeGatingTopKSoftmaxProblem& problem, co
   data->hasFinished = problem.hasFinished;
   data->hasSoftmax = problem.hasSoftmax;
   data->buffers = platform.isCpu() ? 1 : 2;
-  data->expertPitch = RoundUp(problem.E, kSortUnit);
+  data->expertPitch = RoundUp(problem.E, kMoeSortUnit);
   data->choicePitch = RoundUp(problem.k, kBlockBytes / problem.xBytes);
 
   const int64_t expert = data->expertPitch;
@@ -92,7 +91,7 @@ Status MoeGatingTopKSoftmaxTiling(const MoeGatingTopKSoftmaxProblem& problem, co
   // two sets of records of merged lists, the records that the last merge writes beyond its row, partial sums, and what
   // groups of 32 records add
   const int64_t fixed =
-      2 * 8 * expert + 4 * 8 * RoundUp(choice, kSortUnit) + expert + kSortUnit * perChoice + 16 * kBlockBytes;
+      2 * 8 * expert + 4 * 8 * RoundUp(choice, kMoeSortUnit) + expert + kMoeSortUnit * perChoice + 16 * kBlockBytes;
   data->rowsPerTile = FitRows(platform, expert, perRow, perGroupedRow, fixed);
   if (data->rowsPerTile == 0) return TooManyExperts("MoeGatingTopKSoftmax", problem.E);
   // Sorting counts as if more bytes moved.

@@ -8,6 +8,8 @@
 
 namespace mst {
 
+constexpr int32_t kMoeSortUnit = 32;  // elements that one sort takes
+
 struct MoeGatingTopKSoftmaxProblem {
   int64_t T;       // tokens
   int64_t E;       // experts
