@@ -167,7 +167,7 @@ class RotaryEmbedding(nn.Cell):
 
     def rotate(self, x, cos, sin):
         """The operator itself: cos and sin broadcast to x."""
-        return rotary_position_embedding(x, cos, sin, self.mode)
+        return rotary_position_embedding(x, cos, sin, self.mode, table_grad=False)
 
     def _table(self, table, x, positions):
         """Rows of a table for the positions of x, with unit axes where they broadcast."""
