@@ -2,8 +2,8 @@
 """Case files of tests/cpp/runner.cpp: every launch of a case, with what the fast library gives for it.
 
 The harness holds those results against float64 in test_twin. Another build of the same kernels differs from them by
-rounding, twice in a gradient, which here gets the statistics of the fast library; the limit is a few ulps of the largest
-value and a multiple of the naive implementation's errors.
+rounding, twice in a gradient, which here gets the statistics of the fast library; the limit is a few ulps of the
+largest value and a multiple of the naive implementation's errors.
 """
 
 import numpy as np

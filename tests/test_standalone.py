@@ -15,7 +15,9 @@ import sys
 import casefile
 import pytest
 from harness import Op
-from launch import ROOT
+from launch import ROOT, library_path
+
+from ms_ops_transformer import _native
 
 HERE = pathlib.Path(__file__).parent
 # What a vector of vectors can break; the other checks of `undefined` triple the time of compilation.
@@ -66,12 +68,15 @@ def build(out, cxx, level, flags=""):
         assert shutil.which(tool), f"{tool} is not installed: apt-get install g++ g++-aarch64-linux-gnu"
     command = [sys.executable, "setup.py", "build_native", "--cxx", cxx, "--out", out, "--levels", level]
     subprocess.run([*command, "--flags", flags], cwd=ROOT, check=True)
-    runner = pathlib.Path(out) / "runner"
-    subprocess.run([*cxx.split(), "-std=c++17", "-O1", "-g1", "-Wall", "-Wextra", "-D_GLIBCXX_USE_CXX11_ABI=0",
-                    f"-I{ROOT / 'kernels'}", f"-I{ROOT / 'kernels' / 'twin'}", str(HERE / "cpp" / "runner.cpp"), "-o",
-                    str(runner), f"-L{out}", "-lmst_runtime", "-ldl", "-pthread", "-Wl,-rpath,$ORIGIN"],
-                   check=True)  # fmt: skip
-    return runner
+    return build_runner(pathlib.Path(out) / "runner", cxx, out)
+
+
+def build_runner(path, cxx, libraries):
+    includes = [f"-I{ROOT / 'kernels'}", f"-I{ROOT / 'kernels' / 'twin'}"]
+    flags = ["-std=c++17", "-O1", "-g1", "-Wall", "-Wextra", "-D_GLIBCXX_USE_CXX11_ABI=0", *includes]
+    link = [f"-L{libraries}", "-lmst_runtime", "-ldl", "-pthread", f"-Wl,-rpath,{libraries}"]
+    subprocess.run([*cxx.split(), *flags, str(HERE / "cpp" / "runner.cpp"), "-o", str(path), *link], check=True)
+    return path
 
 
 def run(command, files, env):
@@ -80,6 +85,17 @@ def run(command, files, env):
     assert done.returncode == 0, (done.stdout + done.stderr)[-6000:]
     passed = int(re.search(r"(\d+) passed, 0 failed", done.stdout)[1])
     assert passed == sum(count for _, count, _ in files) > 0
+
+
+def test_other_levels(case_files, tmp_path):
+    """The instruction levels of this CPU below the best one, which the other tests run."""
+    paths = [pathlib.Path(library_path(level)) for level in _native.levels()[1:]]
+    paths = [path for path in paths if path.exists()]
+    if not paths:
+        pytest.skip("only one level is built")
+    runner = build_runner(tmp_path / "runner", "g++", paths[0].parent)
+    for path in paths:
+        run([runner, path], case_files, os.environ)
 
 
 def test_sanitizers(case_files):
