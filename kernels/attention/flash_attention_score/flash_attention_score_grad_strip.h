@@ -124,17 +124,18 @@ class FlashGradStrip {
   // A strip of what Compute gave to GM in T, rows `gmPitch` apart.
   __aicore__ inline void StoreStrip(const AscendC::GlobalTensor<T>& gm, const AscendC::LocalTensor<float>& strip,
                                     int64_t rows, int64_t cols, int64_t pitch, int64_t gmPitch) {
-    AscendC::LocalTensor<T> out = outQue_.template AllocTensor<T>();
-    const int32_t count = static_cast<int32_t>(rows * pitch);
-    if constexpr (std::is_same_v<T, float>) {
-      AscendC::Adds(out, strip, 0.0f, count);
+    if constexpr (std::is_same_v<T, float>) {  // as it is; nothing may change it before it is out
+      WaitPipe<AscendC::HardEvent::V_MTE3>();
+      CopyRowsOut(gm, strip, rows, cols, gmPitch, pitch);
+      WaitPipe<AscendC::HardEvent::MTE3_V>();
     } else {
-      AscendC::Cast(out, strip, AscendC::RoundMode::CAST_RINT, count);
+      AscendC::LocalTensor<T> out = outQue_.template AllocTensor<T>();
+      AscendC::Cast(out, strip, AscendC::RoundMode::CAST_RINT, static_cast<int32_t>(rows * pitch));
+      outQue_.EnQue(out);
+      out = outQue_.template DeQue<T>();
+      CopyRowsOut(gm, out, rows, cols, gmPitch, pitch);
+      outQue_.FreeTensor(out);
     }
-    outQue_.EnQue(out);
-    out = outQue_.template DeQue<T>();
-    CopyRowsOut(gm, out, rows, cols, gmPitch, pitch);
-    outQue_.FreeTensor(out);
   }
 
  private:
