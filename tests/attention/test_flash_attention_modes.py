@@ -70,6 +70,11 @@ def test_flash_attention_options():
     mask = np.random.default_rng(1).random((2, 1, 20, 30)) < 0.3
     out = ops.flash_attention(*map(ms.Tensor, (q, k, v)), 2, layout="BNSD", attn_mask=ms.Tensor(mask), scale=0.3)
     close(out, expected(q, k, v, sparse_mode=1, mask=mask, scale=0.3)[0])
+    out, lse = ops.flash_attention(*map(ms.Tensor, (q, k, v)), 2, layout="BNSD", causal=True, attn_mask=ms.Tensor(mask),
+                                   return_lse=True)  # fmt: skip
+    later = np.arange(30) > np.arange(20)[:, None] + 10
+    close(out, expected(q, k, v, sparse_mode=1, mask=mask | later)[0])
+    assert lse.shape == (2, 2, 20)
     flat = [x.swapaxes(1, 2).reshape(2, x.shape[2], 32) for x in (q, k, v)]
     out = ops.flash_attention(*map(ms.Tensor, flat), 2, layout="BSH", causal=True)
     close(out, expected(*flat, layout="BSH", head_num=2, scale=0.25)[0])

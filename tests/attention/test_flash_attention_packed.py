@@ -45,14 +45,14 @@ OP = flash_op(ops.flash_attention_score, launch=flash_launch)
 test_reference, test_pynative, test_graph, test_twin = suite(OP, CASES)
 
 
-@pytest.mark.parametrize("dtype", [np.int32, np.int64])
-def test_lengths_as_tensors(dtype):
+@pytest.mark.parametrize("kind", [list, np.int32, np.int64], ids=["list", "int32", "int64"])
+def test_lengths_as_lists_and_tensors(kind):
     c = CASES[7]
     x = {name: to_tensor(v.astype(np.float32)) for name, v in inputs(c, np.random.default_rng(1)).items()}
     options = call(c)
     expected = to_numpy(ops.flash_attention_score(**x, **options))
     for name in ("actual_seq_qlen", "actual_seq_kvlen"):
-        options[name] = to_tensor(np.array(options[name], dtype))
+        options[name] = list(options[name]) if kind is list else to_tensor(np.array(options[name], kind))
     assert np.array_equal(to_numpy(ops.flash_attention_score(**x, **options)), expected)
 
 

@@ -1,8 +1,8 @@
 # Copyright 2026 The ms_ops_transformer authors. SPDX-License-Identifier: Apache-2.0
 """flash_attention_score: sizes, layouts, head counts, widths and special values, without options.
 
-Sizes come from the CPU tile: 64 query rows, 512 keys, strips of 16 rows; beyond two key blocks the running maximum is
-corrected more than once.
+Sizes come from the tiles: 96 query rows (64 where a head is wide, 128 in the gradient), 256 keys, strips of 16 rows;
+beyond two key blocks the running maximum is corrected more than once, beyond the keys that L1 holds a unit runs again.
 """
 
 import numpy as np
@@ -43,13 +43,19 @@ CASES = [
     case("tiny", Sq=3, Skv=4, Nkv=1, D=3, Dv=2, graph="all"),
     case("one", Sq=1, N=1, D=1, Dv=1, zeros=True, at_least=1.0),
     case("single_token", Sq=1, N=1, D=16, zeros=True, at_least=4.0),
-    case("strip_minus_1", Sq=15, Skv=511),
-    case("strip", Sq=16, Skv=512),
-    case("strip_plus_1", Sq=17, Skv=513, graph="all"),
-    case("tile_minus_1", Sq=63, Skv=1, zeros=True, at_least=4.0),
-    case("tile", Sq=64, Skv=65),
-    case("tile_plus_1", Sq=65, Skv=1027),
-    case("two_tiles_plus", Sq=129, Skv=64),
+    case("strip_minus_1", Sq=15, Skv=255),
+    case("strip", Sq=16, Skv=256),
+    case("strip_plus_1", Sq=17, Skv=257, graph="all"),
+    case("tile_minus_1", Sq=95, Skv=1, zeros=True, at_least=4.0),
+    case("tile", Sq=96, Skv=65),
+    case("tile_plus_1", Sq=97, Skv=519),
+    case("wide_tile_plus_1", N=1, Sq=65, Skv=1027, D=160),
+    case("gradient_tile_minus_1", Sq=127, Skv=30),
+    case("gradient_tile", Sq=128, Skv=512),
+    case("gradient_tile_plus_1", Sq=129, Skv=64),
+    case("two_tiles_plus", Sq=200, Skv=515),
+    case("super_blocks", N=2, Nkv=1, Sq=20, Skv=2300, D=1024, Dv=512, sparse_mode=3, dtypes=("float32", "bfloat16")),
+    case("rows_far_apart", layout="SBH", B=130, N=1, Sq=3, Skv=5, D=512, dtypes=("float32", "float16")),
     case("long_keys", Sq=5, N=1, Skv=2081, D=24),
     case("long_rows", Sq=700, N=1, Skv=33, D=24),
     case("causal", Sq=130, Skv=130, sparse_mode=3, graph="all"),
