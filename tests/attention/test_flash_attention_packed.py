@@ -8,6 +8,12 @@ from harness import case, suite, to_numpy, to_tensor
 
 from ms_ops_transformer import ops
 
+
+def _nan_document(x):
+    x["key"][9, 0] = np.nan
+    x["value"][12, 1] = np.inf
+
+
 CASES = [
     case("tiny_packed", q_lens=(2, 1), kv_lens=(3, 2), D=2, graph="all"),
     case("zero_length_query", q_lens=(3, 0, 4), kv_lens=(2, 3, 4), D=8, sparse_mode=3, graph="all"),
@@ -29,6 +35,7 @@ CASES = [
     case("width_104", q_lens=(3, 4), kv_lens=(6, 4), D=104, sparse_mode=3),
     case("value_width", q_lens=(13, 64), kv_lens=(16, 64), N=4, Nkv=1, D=24, Dv=40, sparse_mode=3),
     case("long_member", q_lens=(65, 3), kv_lens=(1030, 7), N=1, sparse_mode=3),
+    case("nan_in_one_document", q_lens=(6, 5, 7), kv_lens=(6, 8, 7), D=8, edit=_nan_document, stats=True),
     case("mode2", q_lens=(20, 70), kv_lens=(30, 50), sparse_mode=2),
     case("mode4", q_lens=(20, 70), kv_lens=(30, 70), sparse_mode=4, pre_tokens=8, next_tokens=2, graph="all"),
     case("mode6", q_lens=(20, 30), kv_lens=(30, 30), sparse_mode=6, prefix=(12, 25)),

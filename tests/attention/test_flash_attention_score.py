@@ -39,6 +39,11 @@ def _nan_query(x):
     x["query"][0, 0, 66] = np.nan
 
 
+def _nan_dout(douts):
+    douts["out"][0, 0, 66, 3] = np.nan
+    douts["out"][0, 1, 10] = np.inf
+
+
 CASES = [
     case("tiny", Sq=3, Skv=4, Nkv=1, D=3, Dv=2, graph="all"),
     case("one", Sq=1, N=1, D=1, Dv=1, zeros=True, at_least=1.0),
@@ -89,6 +94,7 @@ CASES = [
     case("nan_key", Sq=80, Skv=80, sparse_mode=3, stats=True, edit=_nan_key),
     case("inf_value", Sq=80, Skv=80, sparse_mode=3, stats=True, edit=_inf_value),
     case("nan_query", Sq=80, Skv=80, sparse_mode=3, stats=True, edit=_nan_query),
+    case("nan_dout", Sq=80, Skv=80, sparse_mode=3, edit_douts=_nan_dout),
     case("empty_batch", B=0, Sq=4, Skv=3),
     case("no_queries", Sq=0, Skv=3, zeros=True),
     case("no_keys", Sq=3, Skv=0, stats=True, zeros=True),
