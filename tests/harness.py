@@ -36,6 +36,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from launch import Launcher
+from rounded import Rounded
 
 DTYPES = ("float32", "float16", "bfloat16")
 NUMPY = {"float32": np.float32, "float16": np.float16, "bfloat16": ml_dtypes.bfloat16}
@@ -68,60 +69,6 @@ def case(name, *, dtypes=DTYPES, graph="one", zeros=False, ulps=2, at_least=0.0,
     2 ulps needs a reason (why)."""
     assert ulps == 2 or why, f"case '{name}': a looser limit states its reason"
     return Case(name, tuple(dtypes), graph, zeros, ulps, at_least, values)
-
-
-class Rounded(np.ndarray):
-    """float32 values of which every NumPy operation rounds its result to a storage dtype: the naive implementation."""
-
-    store = None
-
-    def __array_finalize__(self, obj):
-        self.store = getattr(obj, "store", None)
-
-    @staticmethod
-    def of(values, store):
-        values = np.asarray(values, np.float32).astype(store).astype(np.float32)
-        result = values.view(Rounded)
-        result.store = store
-        return result
-
-    def _round(self, result):
-        if isinstance(result, tuple):
-            return tuple(self._round(r) for r in result)
-        if isinstance(result, (np.ndarray, np.floating)) and np.asarray(result).dtype.kind == "f":
-            return Rounded.of(result, self.store)
-        return np.asarray(result) if isinstance(result, Rounded) else result
-
-    def __array_ufunc__(self, ufunc, method, *args, out=None, **kwargs):
-        plain = [np.asarray(a) if isinstance(a, Rounded) else a for a in args]
-        if isinstance(kwargs.get("where"), Rounded):
-            kwargs["where"] = np.asarray(kwargs["where"])
-        store = next((a.store for a in args if isinstance(a, Rounded)), self.store)
-        with np.errstate(all="ignore"):
-            if ufunc is np.matmul and store == np.float32:
-                result = _one_by_one(*plain)
-            else:
-                result = getattr(ufunc, method)(*plain, **kwargs)
-        rounder = self if store is self.store else next(a for a in args if isinstance(a, Rounded))
-        result = rounder._round(result)
-        if out is not None:
-            np.asarray(out[0])[...] = np.asarray(result)
-            return out[0]
-        return result
-
-    def __array_function__(self, func, types, args, kwargs):
-        return self._round(super().__array_function__(func, types, args, kwargs))
-
-
-def _one_by_one(a, b):
-    """a @ b in float32, one product added after the other: the order that errors grow with, and no library's own."""
-    a, b = np.asarray(a, np.float32), np.asarray(b, np.float32)
-    if a.ndim < 2 or b.ndim < 2:
-        return np.matmul(a, b)
-    total = np.zeros(np.broadcast_shapes(a.shape[:-2], b.shape[:-2]) + (a.shape[-2], b.shape[-1]), np.float32)
-    for i in range(a.shape[-1]):
-        total += a[..., :, i, None] * b[..., None, i, :]
-    return total
 
 
 def _is_nan(x):
