@@ -3,11 +3,13 @@
 
 import re
 import subprocess
+import sys
 
 import pytest
 from launch import ROOT, library_path
 
-from setup import FLAGS
+sys.path.insert(0, str(ROOT))
+from setup import FLAGS  # noqa: E402
 
 INCLUDES = [f"-I{ROOT / 'kernels'}", f"-I{ROOT / 'kernels' / 'twin'}"]
 CHECKED = [*FLAGS, "-g1", "-DMST_TWIN_CHECKED", *INCLUDES]
