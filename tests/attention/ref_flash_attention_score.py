@@ -2,8 +2,8 @@
 """Reference of flash_attention_score in plain NumPy, forward and gradient, one (sequence, all heads) block at a time.
 
 It follows the formula, not a kernel: the whole score matrix, no blocks, no running maximum. Nothing sets a dtype, so
-float64 inputs give the exact answer and `harness.Rounded` inputs the naive low-precision one. Options have the names of
-ops.flash_attention_score; `keep` is the dropout mask as booleans [B, N, Sq, Skv] (packed layout: flat, sequence by
+float64 inputs give the exact answer and `rounded.Rounded` inputs the naive low-precision one. Options are those of
+ops.flash_attention_score by shorter names (`_options`); `keep` is the dropout mask as booleans [B, N, Sq, Skv] (packed layout: flat, sequence by
 sequence in the order n, i, j).
 """
 
