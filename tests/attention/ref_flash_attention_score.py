@@ -3,8 +3,8 @@
 
 It follows the formula, not a kernel: the whole score matrix, no blocks, no running maximum. Nothing sets a dtype, so
 float64 inputs give the exact answer and `rounded.Rounded` inputs the naive low-precision one. Options are those of
-ops.flash_attention_score by shorter names (`_options`); `keep` is the dropout mask as booleans [B, N, Sq, Skv] (packed layout: flat, sequence by
-sequence in the order n, i, j).
+ops.flash_attention_score by shorter names (`_options`); `keep` is the dropout mask as booleans [B, N, Sq, Skv] (packed
+layout: flat, sequence by sequence in the order n, i, j).
 """
 
 import numpy as np
