@@ -218,7 +218,7 @@ def test_slot_beyond_the_cache(mode, in_place):
         ({"key_cache": (3, 2, 2, 9)}, ValueError, "shape of 'key_cache' must be"),
         ({"key_cache": (3, 2, 16)}, ValueError, "rank of 'key_cache' must be 4, but got 3"),
         ({"value_cache": (4, 2, 2, 8)}, ValueError, "'value_cache' must have 3 blocks of 2 slots"),
-        ({"value_cache": None}, ValueError, "'value_cache' is None"),
+        ({"value_cache": None}, ValueError, "'value' and 'value_cache' must both be given"),
         ({"key": (4, 8)}, ValueError, "key"),
         ({"mode": "BNSD"}, ValueError, "'cache_mode' must be one of 'Norm', 'NHSD', 'PA_NZ', but got 'BNSD'"),
     ],
