@@ -34,7 +34,7 @@ def __getattr__(name):
         for part in ("ops", "nn"):
             module = importlib.import_module(f".{part}", __name__)
             if name in module.__all__:
-                return getattr(module, name)
+                return globals().setdefault(name, getattr(module, name))
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
 
 
