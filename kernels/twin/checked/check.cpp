@@ -49,7 +49,6 @@ struct Buffer {
   std::string name;
   uint64_t base;
   uint32_t bytes;
-  bool inL1;
   State state;
 };
 
@@ -258,7 +257,7 @@ void NewBuffer(const void* queue, TPosition position, uint8_t* base, uint32_t by
   }
   std::memset(base, kPoison, bytes);
   const bool isQueue = queue != nullptr;
-  core.buffers[base] = {name, reinterpret_cast<uint64_t>(base), bytes, inL1, isQueue ? State::kFree : State::kAlways};
+  core.buffers[base] = {name, reinterpret_cast<uint64_t>(base), bytes, isQueue ? State::kFree : State::kAlways};
 }
 
 void QueueAlloc(const void* /*queue*/, const void* buffer) {
