@@ -54,7 +54,9 @@ MST_INLINE void Forget(T& value) {
 template <int kRows, int kVectors, class Op>
 void Tile(Words a, const float* __restrict b, int64_t ldb, float* __restrict c, int64_t ldc, int64_t k, bool accumulate,
           int64_t count) {
-  for (; count > 0; count--) {
+  for (int64_t tile = 0; tile < count; tile++) {
+    // What follows this block in the panel is used next: its lines come to L2 under the first tiles.
+    const int64_t ahead = tile < kVectors ? k * ldb + tile * kLanes : 0;
     VF sum[kRows][kVectors] = {};
     if (accumulate) {
 #pragma GCC unroll 8
@@ -74,6 +76,7 @@ void Tile(Words a, const float* __restrict b, int64_t ldb, float* __restrict c, 
     const float* bk = b;
 #pragma GCC unroll 2
     for (int64_t p = 0; p < k; p++) {
+      __builtin_prefetch(bk + ahead, 0, 2);
       VF bp[kVectors];
 #pragma GCC unroll 4
       for (int j = 0; j < kVectors; j++) bp[j] = simd::Load(bk + j * kLanes);
