@@ -69,6 +69,7 @@ def test_extreme_gates_gradient():
     "x, dim, error, text",
     [
         ((2, 5), -1, ValueError, "size of axis -1 of 'input' must be even, but got 5"),
+        ((), -1, ValueError, "rank of 'input' must be at least 1, but got 0"),
         ((2, 4), 2, ValueError, "'dim' must be an axis of 'input', from -2 to 1, but got 2"),
         ((2, 4), 1.0, TypeError, "'dim' must be of type int"),
     ],

@@ -16,6 +16,7 @@ constexpr int64_t kTileElementsCpu = 1024;  // copies overlap with the work on t
 Status AxisOf(const OpArgs& args, const Shape& x, size_t* axis) {
   const int64_t rank = static_cast<int64_t>(x.size());
   const int64_t dim = args.Int("dim");
+  if (rank == 0) return ValueErrorFor(args, "rank of 'input' must be at least 1, but got 0.");
   if (dim < -rank || dim >= rank) {
     return ValueErrorFor(args, "'dim' must be an axis of 'input', from %ld to %ld, but got %ld.",
                          static_cast<long>(-rank), static_cast<long>(rank - 1), static_cast<long>(dim));
