@@ -170,6 +170,16 @@ def test_what_is_no_tensor(mode, value, got):
         CallOn(value)(Tensor(GAMMA))
 
 
+def test_none_after_a_dynamic_graph():
+    """MindSpore then asks <Op>InferShape first, and crashes on a None that it was not told of."""
+    ms.set_context(mode=ms.GRAPH_MODE)
+    net = CallOn(Tensor(X))
+    net.set_inputs(Tensor(shape=[None], dtype=ms.float32))
+    assert net(Tensor(GAMMA)).shape == X.shape
+    with pytest.raises(TypeError, match="For 'RmsNorm', 'x' must be a Tensor, but got None."):
+        CallOn(None)(Tensor(GAMMA))
+
+
 class CallOn(nn.Cell):
     def __init__(self, x):
         super().__init__()

@@ -11,6 +11,7 @@ from mindspore import dtype as mstype
 
 from ..op_info.spec import REQUIRED
 
+FLOAT_MAX = 3.4028234663852886e38  # of float32
 _ABSTRACT = {int: numbers.Integral, float: numbers.Real, bool: bool, str: str}
 
 
@@ -39,6 +40,8 @@ def _typed(spec, attr, value):
         raise TypeError(f"For '{spec.class_name}', '{attr.name}' must be of type {name}, but got {value!r} ({got}).")
     if attr.type is int and not -(2**63) <= value < 2**63:
         raise ValueError(f"For '{spec.class_name}', '{attr.name}' must fit in 64 bits, but got {value}.")
+    if attr.type is float and not abs(float(value)) <= FLOAT_MAX:
+        raise ValueError(f"For '{spec.class_name}', '{attr.name}' must be finite in float32, but got {value!r}.")
     return attr.type(value)
 
 
@@ -48,9 +51,18 @@ def _rule(attr):
     return f"be {match[1]}" if match else f"satisfy '{attr.check}'"
 
 
+def required(op, name, value):
+    """Refuses None: an operator whose shapes were once unknown would pass it on to MindSpore, which can crash."""
+    if value is None:
+        raise TypeError(f"For '{op}', '{name}' must be a Tensor, but got None.")
+
+
 def int64_tensor(op, name, value):
     """Lengths and the like: a list or tuple of int becomes an int64 tensor, a tensor or None stays as it is."""
     if isinstance(value, (list, tuple)):
+        for item in value:
+            if isinstance(item, (list, tuple)):
+                raise TypeError(f"For '{op}', '{name}' must hold int, but got {item}.")
         return _int64_tensor(op, name, tuple(value))
     return value
 
@@ -60,6 +72,8 @@ def _int64_tensor(op, name, values):
     for value in values:
         if not isinstance(value, numbers.Integral) or isinstance(value, bool):
             raise TypeError(f"For '{op}', '{name}' must hold int, but got {value!r} ({type(value).__name__}).")
+        if not -(2**63) <= value < 2**63:
+            raise ValueError(f"For '{op}', '{name}' must hold values of 64 bits, but got {value}.")
     return Tensor(values, mstype.int64)
 
 

@@ -1,6 +1,7 @@
 # Copyright 2026 The ms_ops_transformer authors. SPDX-License-Identifier: Apache-2.0
 """swiglu."""
 
+from .._check import required
 from .._custom import bprop_of, primitive
 
 
@@ -41,4 +42,5 @@ def swiglu(input, dim=-1):
         >>> print(ops.swiglu(Tensor(np.array([[0, 100, 5, 2]], np.float32))))
         [[  0. 200.]]
     """
+    required("Swiglu", "input", input)
     return primitive("swiglu", dim=dim)(input)

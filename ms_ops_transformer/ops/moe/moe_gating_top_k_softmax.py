@@ -3,6 +3,7 @@
 
 from mindspore import ops as ms_ops
 
+from .._check import required
 from .._custom import bprop_of, primitive
 
 
@@ -81,6 +82,7 @@ def moe_gating_top_k_softmax(x, finished=None, k=1, *, renorm=0, output_softmax_
         [[0 2]
          [1 3]]
     """
+    required("MoeGatingTopKSoftmax", "x", x)
     absent = ("finished",) if finished is None else ()
     gating = primitive(
         "moe_gating_top_k_softmax", absent, k=k, renorm=renorm, output_softmax_result_flag=output_softmax_result_flag

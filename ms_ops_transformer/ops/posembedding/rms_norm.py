@@ -1,6 +1,7 @@
 # Copyright 2026 The ms_ops_transformer authors. SPDX-License-Identifier: Apache-2.0
 """rms_norm."""
 
+from .._check import required
 from .._custom import bprop_of, primitive
 
 
@@ -48,4 +49,6 @@ def rms_norm(x, gamma, epsilon=1e-6):
         >>> print(y.shape, rstd.shape)
         (1, 2) (1, 1)
     """
+    required("RmsNorm", "x", x)
+    required("RmsNorm", "gamma", gamma)
     return primitive("rms_norm", epsilon=epsilon)(x, gamma)

@@ -3,6 +3,7 @@
 
 from mindspore import ops as ms_ops
 
+from .._check import required
 from .._custom import bprop_of, primitive
 
 
@@ -65,4 +66,7 @@ def rotary_position_embedding(x, cos, sin, mode=0, *, table_grad=True):
         >>> print(ops.rotary_position_embedding(x, cos, sin))
         [[-3. -4.  1.  2.]]
     """
+    required("RotaryPositionEmbedding", "x", x)
+    required("RotaryPositionEmbedding", "cos", cos)
+    required("RotaryPositionEmbedding", "sin", sin)
     return primitive("rotary_position_embedding", mode=mode, table_grad=table_grad)(x, cos, sin)

@@ -4,6 +4,7 @@
 from mindspore import Parameter
 from mindspore import ops as ms_ops
 
+from .._check import required
 from .._custom import primitive
 
 
@@ -48,6 +49,9 @@ def scatter_pa_kv_cache(key, value, key_cache, value_cache, slot_mapping, cache_
         >>> print(updated.reshape(6, 4).sum(1))
         [0. 0. 0. 0. 0. 4.]
     """
+    required("ScatterPaKvCache", "key", key)
+    required("ScatterPaKvCache", "key_cache", key_cache)
+    required("ScatterPaKvCache", "slot_mapping", slot_mapping)
     absent = ("value", "value_cache") if value is None and value_cache is None else ()
     if value is None and value_cache is not None:
         absent = ("value",)
