@@ -76,10 +76,14 @@ BAD = {
     "pse_compressed": (BNSD, {"query": x(2, 4, 2048, 16), "key": x(2, 2, 2048, 16), "value": x(2, 2, 2048, 16),
                               "real_shift": x(2, 4, 1024, 2048), "sparse_mode": 3}, ValueError,
                        r"shape of 'real_shift' .*got \[2, 4, 1024, 2048\]"),
+    "slopes_missing": (BNSD, {"pse_type": 3}, ValueError, "'real_shift'.* must be given with pse_type 3, but got None"),
     "slopes_shape": (BNSD, {"real_shift": x(3), "pse_type": 2}, ValueError, r"\[4\] or \[2, 4\], but got \[3\]"),
     "sink_shape": (BNSD, {"sink": x(2)}, ValueError, r"shape of 'sink' must be \[4\], but got \[2\]"),
     "sink_dtype": (BNSD, {"sink": x(4, dtype=np.float16)}, TypeError, "dtype of 'sink' .*float32.*got float16"),
     "softcap_negative": (BNSD, {"softcap": -1.0}, ValueError, "'softcap' must .*got -1.0"),
+    "softcap_infinite": (BNSD, {"softcap": 1e39}, ValueError, r"'softcap' must be finite .*got (1e\+39|inf)"),
+    "scale_beyond_float32": (BNSD, {"scalar_value": 1e39}, ValueError,
+                             r"'scale_value' must be finite .*got (1e\+39|inf)"),
     "empty_band": (BNSD, {"sparse_mode": 4, "pre_tokens": -1, "next_tokens": -1}, ValueError, "(pre|next)_tokens"),
     "band_beside_matrix": (BNSD, {"sparse_mode": 4, "pre_tokens": 20, "next_tokens": -9}, ValueError,
                            "(pre|next)_tokens"),
@@ -87,10 +91,28 @@ BAD = {
     "kv_lengths_missing": (TND, {"actual_seq_kvlen": None}, ValueError, "'actual_seq_kvlen' must be given"),
     "lengths_without_packing": (BNSD, {"actual_seq_qlen": (8, 16)}, ValueError, "'actual_seq_qlen' must be None"),
     "lengths_type": (TND, {"actual_seq_qlen": (3.5, 8)}, TypeError, "'actual_seq_qlen' must hold int, but got 3.5"),
+    "lengths_empty": (TND, {"actual_seq_qlen": (), "actual_seq_kvlen": ()}, ValueError,
+                      "'actual_seq_qlen' must not be empty with 8 tokens"),
     "lengths_count": (TND, {"actual_seq_kvlen": (9,)}, ValueError, "'actual_seq_kvlen' .*2.*got 1"),
     "mode5_packed": (TND, {"sparse_mode": 5, "prefix": (1, 2), "attn_mask": x(8, 9, dtype=bool)}, ValueError,
                      "mode.* 5"),
     "inner_precise": (BNSD, {"inner_precise": 7}, ValueError, "'inner_precise' must .*got 7"),
+}  # fmt: skip
+
+# The same for flash_attention, which deduces heads and scale.
+SHORT = {name: value for name, value in BSH.items() if name != "input_layout"}
+BAD_SHORT = {
+    "layout": ({"layout": "BDSN", "causal": True, "attn_mask": x(8, 8, dtype=bool)}, ValueError,
+               "'input_layout' must be one of .*got 'BDSN'"),
+    "head_num_zero": ({"head_num": 0}, ValueError, "'head_num' must be >= 1, but got 0"),
+    "head_num_type": ({"head_num": "4"}, TypeError, "'head_num' must be of type int, but got '4'"),
+    "more_heads_than_features": ({"head_num": 65}, ValueError, "last dim of 'query' .*65 heads, but got 64"),
+    "head_num_beside_a_dim": ({"layout": "BSND", **{n: x(2, 8, 4, 16) for n in ("query", "key", "value")},
+                               "head_num": 3}, ValueError, "dim N of 'query' must be 3, but got 4"),
+    "rank": ({"layout": "BNSD", "query": x(16)}, ValueError, "rank of 'query' must be 4 .*got 1"),
+    "no_features": ({n: x(2, 8, 0) for n in ("query", "key", "value")}, ValueError, "dim D of 'query' .*got 0"),
+    "causal": ({"causal": "no"}, TypeError, "'causal' must be of type bool, but got '?no"),
+    "seed": ({"seed_offset": 3, "keep_prob": 0.5}, ValueError, r"shape of 'seed_offset' must be \[2\], but got \[\]"),
 }  # fmt: skip
 
 # Values that only the kernel's entry can see when they come as tensors.
@@ -102,11 +124,11 @@ BAD_VALUES = {
 }
 
 
-def _call(options, graph):
+def _call(options, graph, function=ops.flash_attention_score):
     ms.set_context(mode=ms.GRAPH_MODE if graph else ms.PYNATIVE_MODE)
     tensors = {name: v for name, v in options.items() if isinstance(v, np.ndarray)}
     rest = {name: v for name, v in options.items() if name not in tensors}
-    net = build_cell(ops.flash_attention_score, tensors, rest)
+    net = build_cell(function, tensors, rest)
     out = net((), *map(to_tensor, tensors.values()))
     return out.asnumpy()
 
@@ -123,6 +145,50 @@ def test_error(name, graph):
     base, changes, error, text = BAD[name]
     with pytest.raises(error, match=f"For 'FlashAttentionScore'.*{text}"):
         _call({**base, **changes}, graph)
+
+
+@pytest.mark.parametrize("graph", [False, True], ids=["pynative", "graph"])
+@pytest.mark.parametrize("name", BAD_SHORT)
+def test_error_of_flash_attention(name, graph):
+    changes, error, text = BAD_SHORT[name]
+    with pytest.raises(error, match=f"For 'FlashAttentionScore'.*{text}"):
+        _call({**SHORT, **changes}, graph, ops.flash_attention)
+
+
+@pytest.mark.parametrize("name", ["query", "key", "value"])
+def test_none(name):
+    tensors = {n: to_tensor(v) for n, v in BNSD.items() if isinstance(v, np.ndarray)}
+    with pytest.raises(TypeError, match=f"For 'FlashAttentionScore', '{name}' must be a Tensor, but got None."):
+        ops.flash_attention(**{**tensors, name: None}, layout="BNSD")
+    with pytest.raises(TypeError, match=f"For 'FlashAttentionScore', '{name}' must be a Tensor, but got None."):
+        ops.flash_attention_score(**{**tensors, name: None}, head_num=4, input_layout="BNSD", prefix=[1, 2])
+
+
+@pytest.mark.parametrize("scale", [float("nan"), float("-inf")])
+def test_scale_is_finite(scale):
+    x = to_tensor(BNSD["query"])
+    with pytest.raises(ValueError, match=f"For 'FlashAttentionScore', 'scale_value' must be finite .*got {scale}."):
+        ops.flash_attention(x, x, x, layout="BNSD", scale=scale)
+
+
+def test_nested_lengths():
+    with pytest.raises(TypeError, match=r"'actual_seq_qlen' must hold int, but got \(3, 8\)"):
+        _call({**TND, "actual_seq_qlen": ((3, 8),)}, False)
+
+
+def test_seed_of_more_than_64_bits():
+    with pytest.raises(
+        ValueError, match="For 'FlashAttentionScore', 'seed_offset' must hold .*64 bits, but got 1844674"
+    ):
+        _call({**BNSD, "keep_prob": 0.5, "seed_offset": (2**64, 0)}, False)
+
+
+def test_tokens_near_the_limits_of_int64():
+    ones = {name: np.ones_like(BNSD[name]) for name in ("query", "value")}
+    options = {**BNSD, **ones, "sparse_mode": 4, "next_tokens": 2**63 - 1}
+    assert np.array_equal(_call({**options, "pre_tokens": 2**63 - 1}, False), ones["query"])
+    with pytest.raises(ValueError, match="'pre_tokens' and 'next_tokens' must leave a pair"):
+        _call({**options, "pre_tokens": -(2**63)}, False)
 
 
 # One in graph mode: MindSpore takes seconds to report what a kernel throws there.

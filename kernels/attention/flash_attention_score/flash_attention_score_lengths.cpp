@@ -62,7 +62,10 @@ Status FlashReadLengths(const OpArgs& args, FlashAttentionScoreProblem* problem)
     return ValueErrorFor(args, "rank of '%s' must be 1, but got %zu.", names[q.size() == 1],
                          q.size() == 1 ? kv.size() : q.size());
   }
-  if (q[0] != kv[0] || (q[0] == 0 && (s.Sq != 0 || s.Skv != 0))) {
+  if (q[0] == 0 && s.Sq != 0) {
+    return ValueErrorFor(args, "'%s' must not be empty with %ld tokens, but got [].", names[0], L(s.Sq));
+  }
+  if (q[0] != kv[0] || (kv[0] == 0 && s.Skv != 0)) {
     return ValueErrorFor(args, "'%s' must have as many elements as there are sequences (%ld), but got %ld.", names[1],
                          L(q[0]), L(kv[0]));
   }

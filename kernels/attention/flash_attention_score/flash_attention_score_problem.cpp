@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "attention/flash_attention_score/flash_attention_score_band.h"
+
 namespace mst {
 namespace {
 
@@ -185,7 +187,10 @@ Status ReadRealShift(const OpArgs& args, FlashAttentionScoreProblem* problem) {
     return ValueErrorFor(args, "'%s' must be None with pse_type %ld, but got a Tensor.",
                          wantsSlopes ? "real_shift" : "slopes", L(pseType));
   }
-  if (wantsSlopes && args.Has("slopes")) {
+  if (wantsSlopes) {
+    if (!args.Has("slopes")) {
+      return ValueErrorFor(args, "'slopes' ('real_shift') must be given with pse_type %ld, but got None.", L(pseType));
+    }
     const Shape& shape = args.Input("slopes").shape;
     const bool perBatch = shape == Shape{s.B, s.N};
     if (!perBatch && shape != Shape{s.N}) {
@@ -194,7 +199,7 @@ Status ReadRealShift(const OpArgs& args, FlashAttentionScoreProblem* problem) {
     }
     s.slopeBatch = perBatch ? s.N : 0;
     s.pseType = static_cast<int32_t>(pseType);
-  } else if (!wantsSlopes && args.Has("real_shift")) {
+  } else if (args.Has("real_shift")) {
     const Shape& shape = args.Input("real_shift").shape;
     s.pseType = static_cast<int32_t>(pseType);
     s.pseCount = CountOf(shape);
@@ -291,8 +296,8 @@ Status FlashAttentionProblemOf(const OpArgs& args, FlashAttentionScoreProblem* p
   const std::string& layout = args.Str("input_layout");
   problem->elementBytes = SizeOf(args.Input("query").dtype);
   s.sparseMode = static_cast<int32_t>(args.Int("sparse_mode"));
-  s.preTokens = args.Int("pre_tokens");
-  s.nextTokens = args.Int("next_tokens");
+  s.preTokens = std::clamp(args.Int("pre_tokens"), -kFlashFar, kFlashFar);  // sums of them stay in range
+  s.nextTokens = std::clamp(args.Int("next_tokens"), -kFlashFar, kFlashFar);
   s.qStart = args.Int("q_start_idx");
   s.kvStart = args.Int("kv_start_idx");
   s.scale = static_cast<float>(args.Float("scale_value"));
