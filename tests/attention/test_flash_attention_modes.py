@@ -173,8 +173,57 @@ class Gradient(nn.Cell):
         return self.gradient(q, k, v)
 
 
+@pytest.mark.parametrize("shape, name", [((2, 2, 8, None), "scale"), (None, "head_num")], ids=["width", "rank"])
+def test_attributes_that_follow_from_unknown_dims_are_refused(shape, name):
+    """MindSpore would compute them while the graph runs, and then give gradients of 0."""
+    ms.set_context(mode=ms.GRAPH_MODE)
+    net = Net()
+    net.set_inputs(*[ms.Tensor(shape=shape, dtype=ms.float32)] * 3)
+    with pytest.raises(
+        ValueError, match=f"For 'FlashAttentionScore', '{name}' must be a number when the graph is built"
+    ):
+        net(*map(ms.Tensor, qkv(8)))
+
+
+class CausalAndMasked(nn.Cell):
+    def construct(self, q, k, v, mask):
+        return ops.flash_attention(q, k, v, layout="BNSD", causal=True, attn_mask=mask)
+
+
+def test_causal_and_mask_with_unknown_lengths():
+    ms.set_context(mode=ms.GRAPH_MODE)
+    shapes = ((2, 2, None, 16),) * 3
+    inputs = [ms.Tensor(shape=shape, dtype=ms.float32) for shape in shapes]
+    net = CausalAndMasked()
+    gradient = GradientWithMask(net)
+    for cell in (net, gradient):
+        cell.set_inputs(*inputs, ms.Tensor(shape=(2, 1, None, None), dtype=ms.bool_))
+    for s, skv in ((8, 8), (5, 12)):
+        arrays = qkv(s, skv)
+        mask = np.random.default_rng(s).random((2, 1, s, skv)) < 0.3
+        later = np.arange(skv) > np.arange(s)[:, None] + skv - s
+        out, grads = expected(*arrays, sparse_mode=1, mask=mask | later)
+        x = [*map(ms.Tensor, arrays), ms.Tensor(mask)]
+        close(net(*x), out)
+        for name, g in zip("qkv", gradient(*x)):
+            close(g, grads[name])
+
+
+class GradientWithMask(nn.Cell):
+    def __init__(self, net):
+        super().__init__()
+        self.gradient = ms.grad(net, (0, 1, 2))
+
+    def construct(self, q, k, v, mask):
+        return self.gradient(q, k, v, mask)
+
+
+def attend_two_heads(q, k, v):
+    return ops.flash_attention(q, k, v, 2, layout="BNSD", causal=True, scale=0.25)
+
+
 def test_dynamic_jit():
-    net = ms.jit(attend, dynamic=1)
+    net = ms.jit(attend_two_heads, dynamic=1)
     for s in (5, 64, 130, 7):
         q, k, v = qkv(s)
         close(net(*map(ms.Tensor, (q, k, v))), expected(q, k, v)[0])

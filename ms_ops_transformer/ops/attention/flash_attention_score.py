@@ -6,15 +6,16 @@ import functools
 import mindspore as ms
 import numpy as np
 from mindspore import ops
+from mindspore.ops.functional import isconstant
 
 from ... import _native
 from ...op_info import registry
-from .._check import attributes, int64_tensor
+from .._check import FLOAT_MAX, attributes, int64_tensor, required
 from .._custom import bprop_of, primitive
 
 _NAME = "FlashAttentionScore"
 _NO_LIMIT = 2147483647
-_FLOAT_MAX = 3.4028235e38  # softmax_sum of a row that sees no key
+_RANK = {"BSH": 3, "SBH": 3, "BNSD": 4, "BSND": 4, "TND": 3}
 _HEAD_AXIS = {"BNSD": 1, "BSND": 2, "TND": 1}
 _ROW_AXIS = {"BNSD": 2, "BSND": 1, "BSH": 1, "SBH": 0}
 
@@ -57,9 +58,17 @@ def _flash_attention_score_bprop(attrs):
 def _int64(name, values):
     """Lengths, prefixes or seeds as an int64 tensor, or None."""
     values = int64_tensor(_NAME, name, values)
-    if values is not None and values.dtype == ms.int32:
+    if isinstance(values, ms.Tensor) and values.dtype == ms.int32:
         values = ops.cast(values, ms.int64)
     return values
+
+
+def _known(name, attribute):
+    """Refuses what MindSpore would compute while the graph runs: that silently cuts the gradients of the inputs."""
+    if not isconstant(attribute):
+        raise ValueError(
+            f"For '{_NAME}', '{name}' must be a number when the graph is built, but got what follows from unknown dims."
+        )
 
 
 def _is_list(values):
@@ -88,7 +97,7 @@ def _check_lists(prefix, q_ends, kv_ends, shapes, dtype, **attrs):
 def _log_sum_exp(softmax_max, softmax_sum):
     """[B, N, Sq] or [T, N]; -inf for a row that sees no key."""
     top, total = softmax_max[..., 0], softmax_sum[..., 0]
-    empty = ops.logical_or(total == 0, total >= _FLOAT_MAX)
+    empty = ops.logical_or(total == 0, total >= FLOAT_MAX)  # what the kernel gives a row that sees no key
     total = ops.select(empty, ops.ones_like(total), total)  # keeps infinite derivatives out of the unused branch
     return ops.select(empty, ops.full_like(top, float("-inf")), top + ops.log(total))
 
@@ -161,8 +170,14 @@ def flash_attention_score(query, key, value, head_num, real_shift=None, drop_mas
         >>> print(ops.flash_attention_score(x, x, x, head_num=4, sparse_mode=3).shape)
         (2, 16, 128)
     """
+    required(_NAME, "query", query)
+    required(_NAME, "key", key)
+    required(_NAME, "value", value)
     if padding_mask is not None:
         raise ValueError(f"For '{_NAME}', 'padding_mask' is reserved and must be None, but got a Tensor.")
+    _known("head_num", head_num)
+    _known("scale", scalar_value)
+    _known("next_tokens", next_tokens)
     prefix_tensor = _int64("prefix", prefix)
     q_ends = _int64("actual_seq_qlen", actual_seq_qlen)
     kv_ends = _int64("actual_seq_kvlen", actual_seq_kvlen)
@@ -211,6 +226,18 @@ def flash_attention_score(query, key, value, head_num, real_shift=None, drop_mas
     return out
 
 
+def _has_rank_of(layout, query):
+    return layout in _RANK and isinstance(query, ms.Tensor) and query.ndim == _RANK[layout]
+
+
+@functools.lru_cache(256)
+def _default_scale(width, heads, layout):
+    """1 / sqrt(D) for a `width` of D or, without a dim for the heads, N * D; 1 where that is wrong, and found later."""
+    if layout not in _HEAD_AXIS:
+        width = width // heads if isinstance(heads, int) and heads > 0 else 0
+    return max(1, width) ** -0.5
+
+
 def flash_attention(query, key, value, head_num=1, *, layout="BSH", causal=False, attn_mask=None, scale=None,
                     keep_prob=1.0, seed_offset=None, actual_seq_qlen=None, actual_seq_kvlen=None, real_shift=None,
                     softcap=0.0, sink=None, return_lse=False):  # fmt: skip
@@ -220,7 +247,7 @@ def flash_attention(query, key, value, head_num=1, *, layout="BSH", causal=False
         query (Tensor): By `layout`, as in :func:`flash_attention_score`.
         key (Tensor): The number of its heads is deduced from its shape.
         value (Tensor): As `key`, any head width.
-        head_num (int): Query heads N; only BSH and SBH need it. Default: ``1``.
+        head_num (int): Query heads N. Where they are a dim of `query`, 1 stands for that dim. Default: ``1``.
         layout (str): "BSH", "SBH", "BNSD", "BSND" or "TND". Default: ``"BSH"``.
         causal (bool): A row sees the keys up to its own, counted from the last row and key. Default: ``False``.
         attn_mask (Tensor, optional): bool or uint8, 1 = drop, together with `causal` if that is set.
@@ -251,17 +278,30 @@ def flash_attention(query, key, value, head_num=1, *, layout="BSH", causal=False
         >>> print(ops.flash_attention(x, x, x, layout="BNSD", causal=True).shape)
         (1, 4, 16, 32)
     """
-    heads = query.shape[_HEAD_AXIS[layout]] if layout in _HEAD_AXIS else head_num
-    if scale is None:
-        width = query.shape[-1] if layout in _HEAD_AXIS else query.shape[-1] // heads
-        scale = width**-0.5
+    required(_NAME, "query", query)
+    required(_NAME, "key", key)
+    if not isinstance(causal, bool):
+        raise TypeError(f"For '{_NAME}', 'causal' must be of type bool, but got {causal!r}.")
+    # A layout or rank that is wrong is left to flash_attention_score.
+    heads = head_num
+    if head_num == 1 and layout in _HEAD_AXIS and _has_rank_of(layout, query):
+        heads = query.shape[_HEAD_AXIS[layout]]
+    if scale is None and _has_rank_of(layout, query):
+        scale = _default_scale(query.shape[_RANK[layout] - 1], heads, layout)
+    elif scale is None:
+        scale = 1.0
     sparse_mode = 3 if causal else 0
     next_tokens = _NO_LIMIT
-    if causal and attn_mask is not None:
+    if causal and attn_mask is not None and layout in _RANK:
         if layout == "TND":
             raise ValueError(f"For '{_NAME}', 'attn_mask' must be None with causal and layout 'TND', but got a Tensor.")
         sparse_mode = 0
-        next_tokens = key.shape[_ROW_AXIS[layout]] - query.shape[_ROW_AXIS[layout]]
+        rows, keys = query.shape[_ROW_AXIS[layout]], key.shape[_ROW_AXIS[layout]]
+        if isconstant(keys - rows):
+            next_tokens = keys - rows
+        else:
+            later = ops.arange(keys) > ops.arange(rows).expand_dims(1) + (keys - rows)
+            attn_mask = ops.logical_or(attn_mask.astype(ms.bool_), later)
     return flash_attention_score(
         query, key, value, heads, real_shift=real_shift, attn_mask=attn_mask, actual_seq_qlen=actual_seq_qlen,
         actual_seq_kvlen=actual_seq_kvlen, keep_prob=keep_prob, scalar_value=scale, next_tokens=next_tokens,
