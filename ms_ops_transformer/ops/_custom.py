@@ -2,6 +2,7 @@
 """From specs to MindSpore primitives: the only file that registers with MindSpore."""
 
 import functools
+import threading
 
 import mindspore as ms
 from mindspore import ops
@@ -24,6 +25,7 @@ _DTYPE_NAMES = {
 _MS_DTYPES = {name: dtype for dtype, name in _DTYPE_NAMES.items()}
 _SEQUENCE = "a tuple"  # in place of a dtype
 _BPROPS = {}
+_ONE_CALL = threading.Lock()  # MindSpore hands the results of concurrent calls to the wrong thread
 _CACHED_SHAPES = 1024  # results of inference that a primitive keeps
 
 
@@ -121,7 +123,8 @@ class _Primitive(ops.Custom):
         # After use in a dynamic graph <Op>InferShape comes before __infer__, and is not told which inputs are None.
         if [arg is None for arg in args] != self._is_absent:
             self._reject([None if arg is None else "a tensor" for arg in args])
-        return super().__call__(*args)
+        with _ONE_CALL:
+            return super().__call__(*args)
 
     def _reject(self, args):
         """Says what is wrong with the inputs: None, _SEQUENCE or anything else for a tensor."""
