@@ -1,6 +1,8 @@
 # Copyright 2026 The ms_ops_transformer authors. SPDX-License-Identifier: Apache-2.0
 """Checks of the Cells' constructor arguments: name, rule, value."""
 
+import math
+
 
 def _fail(error, cell, argument, rule, value):
     raise error(f"For '{cell}', '{argument}' must be {rule}, but got {value!r}.")
@@ -21,7 +23,16 @@ def positive_float(cell, argument, value, zero=False):
         _fail(TypeError, cell, argument, "a number", value)
     if not value >= 0 or (value == 0 and not zero):
         _fail(ValueError, cell, argument, "at least 0" if zero else "above 0", value)
+    if value == math.inf:
+        _fail(ValueError, cell, argument, "finite", value)
     return float(value)
+
+
+def boolean(cell, argument, value):
+    """True or False."""
+    if not isinstance(value, bool):
+        _fail(TypeError, cell, argument, "True or False", value)
+    return value
 
 
 def one_of(cell, argument, value, choices):

@@ -7,7 +7,8 @@ import mindspore as ms
 from mindspore import nn, ops
 
 from ..ops import flash_attention, flash_attention_score
-from ._check import dropout_rate, keep_probability, kv_heads, one_of, positive_float, positive_int
+from ..ops._check import required
+from ._check import boolean, dropout_rate, keep_probability, kv_heads, one_of, positive_float, positive_int
 from .dropout import DropoutState
 from .norm import RMSNorm
 from .rotary import RotaryEmbedding
@@ -88,11 +89,12 @@ class FlashAttention(_DropoutCore):
         self.head_dim = positive_int("FlashAttention", "head_dim", head_dim)
         self.num_heads = positive_int("FlashAttention", "num_heads", num_heads)
         self.num_kv_heads = kv_heads("FlashAttention", num_heads, num_kv_heads)
-        self.causal = bool(causal)
+        self.causal = boolean("FlashAttention", "causal", causal)
         self.layout = one_of("FlashAttention", "layout", layout, _LAYOUTS)
         self.scale = 1 / math.sqrt(head_dim) if scale is None else positive_float("FlashAttention", "scale", scale)
 
     def construct(self, q, k, v, attn_mask=None, seed_offset=None):
+        required("FlashAttention", "k", k)
         self._check_heads(k)
         seed_offset, keep_prob = self.current_seed(seed_offset)
         return self.attend(q, k, v, attn_mask, keep_prob, seed_offset)
@@ -124,6 +126,10 @@ class FlashAttention(_DropoutCore):
             raise ValueError(
                 f"For 'FlashAttention', the heads of 'k' must be num_kv_heads ({self.num_kv_heads}), "
                 f"but got {k.shape[_HEAD_AXIS[self.layout]]}."
+            )
+        elif k.ndim == 4 and k.shape[3] != self.head_dim:
+            raise ValueError(
+                f"For 'FlashAttention', the last dim of 'k' must be head_dim ({self.head_dim}), but got {k.shape[3]}."
             )
 
     def extend_repr(self):
@@ -220,13 +226,15 @@ class FlashAttentionScore(_DropoutCore):
         sink=None,
         seed_offset=None,
     ):
+        required("FlashAttentionScore", "query", query)
         heads = self.head_num
         if heads is None:
             heads = query.shape[_HEAD_AXIS[self.input_layout]]
         if scale is None:
             scale = self.scale
         if scale is None:
-            scale = 1 / math.sqrt(query.shape[-1] // (heads if self.input_layout in ("BSH", "SBH") else 1))
+            width = query.shape[-1] // (heads if self.input_layout in ("BSH", "SBH") else 1)
+            scale = 1 / math.sqrt(max(1, width))  # a width of 0 is left to the operator
         pse_type = self.pse_type
         if attn_mask is not None:
             if attn_mask.dtype in (ms.float32, ms.float16, ms.bfloat16):
@@ -308,7 +316,7 @@ class FlashAttentionV2(FlashAttentionScore):
     def __init__(self, head_num=None, input_layout="BNSD", pse_type=1, q_start_idx=0, kv_start_idx=0, **kwargs):
         super().__init__(head_num, input_layout, **kwargs)
         self.pse_type = one_of("FlashAttentionV2", "pse_type", pse_type, (0, 1, 2, 3))
-        self.q_start_idx, self.kv_start_idx = int(q_start_idx), int(kv_start_idx)
+        self.q_start_idx, self.kv_start_idx = q_start_idx, kv_start_idx
 
 
 class SelfAttention(nn.Cell):

@@ -94,6 +94,8 @@ def rotary_tables(head_dim, max_positions, base=10000.0, mode="half", scaling=No
                     f"but got {sorted(scaling)}."
                 )
             positive_float("RotaryEmbedding", f"scaling['{key}']", scaling[key])
+        if kind == "ntk" and head_dim < 4:
+            raise ValueError(f"For 'RotaryEmbedding', 'head_dim' must be at least 4 with 'ntk', but got {head_dim}.")
         freqs, amplitude = _SCALINGS[kind](freqs, base, scaling)
     angles = np.outer(np.arange(max_positions, dtype=np.float64), freqs)
     angles = np.concatenate((angles, angles), -1) if mode == "half" else np.repeat(angles, 2, -1)
@@ -119,7 +121,8 @@ class RotaryEmbedding(nn.Cell):
 
     Inputs:
         - **x** (Tensor) - shape by layout, float32, float16 or bfloat16.
-        - **positions** (Tensor, optional) - int32 or int64, [S] or [B, S] ([T] for TND); each below `max_positions`.
+        - **positions** (Tensor, optional) - int32 or int64, [S] or [B, S] ([T] for TND); each from 0 to
+          `max_positions` - 1.
           Default ``None``: 0, 1, 2, ...
 
     Outputs:

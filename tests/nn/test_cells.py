@@ -361,6 +361,13 @@ BAD = {
         "must have the key 'original_max_position_embeddings'",
     ),
     "swiglu": (lambda: nn.SwiGLU(8), TypeError, "'ffn_hidden_size' must be an int, but got None"),
+    "causal": (lambda: nn.FlashAttention(8, 4, causal="no"), TypeError, "'causal' must be True or False, but got 'no'"),
+    "infinite": (lambda: nn.RMSNorm(4, float("inf")), ValueError, "'eps' must be finite, but got inf"),
+    "ntk": (
+        lambda: nn.RotaryEmbedding(2, scaling={"type": "ntk", "factor": 2.0}),
+        ValueError,
+        "'head_dim' must be at least 4 with 'ntk', but got 2",
+    ),
     "seed": (lambda: nn.DropoutState(0.5), TypeError, "'seed' must be an int, but got 0.5"),
     "composed": (lambda: composed.FlashAttention(8, 4, dropout=0.5), ValueError, "'dropout' must be 0, but got 0.5"),
 }
@@ -378,3 +385,17 @@ def test_wrong_number_of_kv_heads(mode):
     x = ms.Tensor(_x(1, 4, 32))
     with pytest.raises(ValueError, match=r"num_kv_heads \* head_dim \(2 \* 8\), but got 32"):
         nn.FlashAttention(8, 4, num_kv_heads=2)(x, x, x)
+
+
+@MODES
+def test_inputs_that_the_constructor_does_not_foresee(mode):
+    x = ms.Tensor(_x(1, 4, 5, 16))
+    with pytest.raises(ValueError, match=r"the last dim of 'k' must be head_dim \(8\), but got 16"):
+        nn.FlashAttention(8, 4, layout="BNSD")(x, x, x)
+    with pytest.raises(TypeError, match="For 'FlashAttention', 'k' must be a Tensor, but got None"):
+        nn.FlashAttention(16, 4, layout="BNSD")(x, None, x)
+    with pytest.raises(TypeError, match="For 'FlashAttentionScore', 'query' must be a Tensor, but got None"):
+        nn.FlashAttentionScore()(None, x, x)
+    flat = ms.Tensor(_x(1, 5, 16))
+    with pytest.raises(ValueError, match="the last dim of 'query' must be a multiple of its 17 heads, but got 16"):
+        nn.FlashAttentionScore(17, "BSH")(flat, flat, flat)
