@@ -2,6 +2,7 @@
 """DecoderConfig: a dense decoder described by a MindFormers-style YAML or a Hugging Face config."""
 
 import dataclasses
+import math
 from typing import Optional
 
 # Every spelling in circulation of a field of DecoderConfig. A field's own name is always accepted.
@@ -211,6 +212,8 @@ class DecoderConfig:
                 setattr(self, name, float(value))
             except (TypeError, ValueError):
                 _fail(name, "a number", value)
+            if not math.isfinite(getattr(self, name)):
+                _fail(name, "finite", value)
         for name in _BOOL_FIELDS[:-1]:
             if not isinstance(getattr(self, name), bool):
                 _fail(name, "true or false", getattr(self, name))

@@ -264,6 +264,7 @@ BAD = {
     "position": ({"extend_method": "magic"}, "'position_embedding_type' must be one of .* got 'magic'"),
     "recompute": ({"recompute": [5]}, "'recompute' must be layer indices below .* got 5"),
     "norm": ({"normalization": "LayerNorm"}, "'normalization' must be RMSNorm"),
+    "infinite": ({"init_method_std": float("inf")}, "'initializer_range' must be finite, but got inf"),
     "missing": ({"vocab_size": None}, "'vocab_size' must be given"),
     "scaling": ({"rope_scaling": {"rope_type": "linear"}}, "must have the key 'factor'"),
 }
