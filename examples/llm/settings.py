@@ -47,6 +47,13 @@ _SECTIONS = {
 }
 
 
+def _number(name, value):
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise ValueError(f"'{name}' must be a number, but got {value!r}.") from None
+
+
 @dataclasses.dataclass
 class Settings:
     """One run."""
@@ -73,17 +80,23 @@ class Settings:
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise ValueError(f"'{name}' must be an int of at least 1, but got {value!r}.")
         for name in ("learning_rate", "lr_end", "weight_decay", "clip_grad", "eps"):
-            value = float(getattr(self, name))
+            value = _number(name, getattr(self, name))
             if not (value >= 0 and math.isfinite(value)):
                 raise ValueError(f"'{name}' must be at least 0, but got {value!r}.")
             setattr(self, name, value)
+        if isinstance(self.warmup_steps, bool) or not isinstance(self.warmup_steps, int) or self.warmup_steps < 0:
+            raise ValueError(f"'warmup_steps' must be an int of at least 0, but got {self.warmup_steps!r}.")
         if self.tokenizer not in ("byte", "bpe"):
             raise ValueError(f"'tokenizer' must be 'byte' or 'bpe', but got {self.tokenizer!r}.")
         if self.tokenizer == "byte" and self.model.vocab_size < 256:
             raise ValueError(
                 f"'vocab_size' must be at least 256 for the byte tokenizer, but got {self.model.vocab_size}."
             )
-        self.betas = tuple(float(beta) for beta in self.betas)
+        if not isinstance(self.betas, (list, tuple)) or len(self.betas) != 2:
+            raise ValueError(f"'betas' must be two numbers, but got {self.betas!r}.")
+        self.betas = tuple(_number("betas", beta) for beta in self.betas)
+        if not all(0 <= beta < 1 for beta in self.betas):
+            raise ValueError(f"'betas' must be at least 0 and below 1, but got {self.betas}.")
 
     def rate(self, step):
         """Learning rate of a step: linear warm-up, then half a cosine down to `lr_end`."""
@@ -96,8 +109,11 @@ class Settings:
     def from_yaml(cls, path, **overrides):
         """Reads a run file; overrides that are None are left out."""
         with open(path, encoding="utf-8") as file:
-            values = yaml.safe_load(file)
-        if not isinstance(values, dict) or "model" not in values:
+            try:
+                values = yaml.safe_load(file)
+            except yaml.YAMLError as error:
+                raise ValueError(f"'{path}' must be YAML, but got: {error}") from error
+        if not isinstance(values, dict) or not isinstance(values.get("model"), dict):
             raise ValueError(f"'{path}' must hold a mapping with the section 'model'.")
         fields = {"model": DecoderConfig.from_dict(values)}
         names = {field.name for field in dataclasses.fields(cls)}

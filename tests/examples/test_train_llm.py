@@ -177,3 +177,25 @@ def test_batches_depend_on_the_position_alone(examples_path):
     assert len(set(starts)) == 99
     with pytest.raises(ValueError, match="9 windows of 100 tokens, fewer than the batch size 10"):
         Batches(tokens, 100, 10, seed=1)
+
+
+BAD_SETTINGS = {
+    "rate": ("lr_schedule: {learning_rate: fast}", "'learning_rate' must be a number, but got 'fast'"),
+    "warmup": ("lr_schedule: {warmup_steps: -3}", "'warmup_steps' must be an int of at least 0, but got -3"),
+    "one_beta": ("optimizer: {betas: [0.9]}", r"'betas' must be two numbers, but got \[0.9\]"),
+    "betas": ("optimizer: {betas: [2, -1]}", r"'betas' must be at least 0 and below 1, but got \(2.0, -1.0\)"),
+    "key": ("optimizer: {beta: 2}", "section 'optimizer' of .* has the unknown key 'beta'"),
+    "model": ("model: 3", "must hold a mapping with the section 'model'"),
+    "yaml": ("a: b: c", "must be YAML, but got: mapping values"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_SETTINGS)
+def test_bad_run_file(name, tmp_path, examples_path):
+    from llm.settings import Settings
+
+    text, message = BAD_SETTINGS[name]
+    model = "model: {vocab_size: 256, hidden_size: 16, num_layers: 1, num_heads: 2}\n" if name != "model" else ""
+    (tmp_path / "run.yaml").write_text(model + text, encoding="utf-8")
+    with pytest.raises(ValueError, match=message):
+        Settings.from_yaml(tmp_path / "run.yaml")
