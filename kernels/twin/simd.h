@@ -132,9 +132,8 @@ MST_INLINE void Transpose(VF* rows) {
   }
 }
 
-// e^x for x <= 0, below 1 ulp; exactly 0 from -88 down; NaN stays NaN.
-MST_INLINE VF ExpNonPositive(VF x) {
-  x = Max(Fill(-88.0f), x);          // in this order: NaN is the second operand
+// e^x below 1 ulp where the result is a normal number; NaN stays NaN.
+MST_INLINE VF ExpReduced(VF x) {
   const float kMagic = 12583039.0f;  // 1.5 * 2^23 rounds to an integer in the low bits; + 127 is the exponent bias
   const VF t = x * 1.44269504f + kMagic;
   const VF n = t - kMagic;
@@ -147,6 +146,11 @@ MST_INLINE VF ExpNonPositive(VF x) {
   p = p * r + 1.0f;
   p = p * r + 1.0f;
   return p * VF(VU(t) << 23);
+}
+
+// e^x for x <= 0, below 1 ulp; exactly 0 from -88 down; NaN stays NaN.
+MST_INLINE VF ExpNonPositive(VF x) {
+  return ExpReduced(Max(Fill(-88.0f), x));  // in this order: NaN is the second operand
 }
 
 struct MaxOp {

@@ -17,6 +17,12 @@ using mst::simd::StoreTail;
 template <typename T, typename F, typename... U>
 MST_INLINE void Map(const F& f, int64_t count, T* dst, const U*... src) {
   constexpr int kCount = Lanes<T>::kCount;
+  constexpr int kRepeat = ONE_REPEAT_BYTE_SIZE / static_cast<int>(sizeof(T));
+  if (count == kRepeat) {  // one of many short runs
+#pragma GCC unroll 16
+    for (int i = 0; i < kRepeat; i += kCount) Lanes<T>::Store(dst + i, f(Lanes<U>::Load(src + i)...));
+    return;
+  }
   int64_t i = 0;
 #pragma GCC unroll 4
   for (; i + kCount <= count; i += kCount) Lanes<T>::Store(dst + i, f(Lanes<U>::Load(src + i)...));
@@ -69,7 +75,7 @@ MST_INLINE V Apply(V v) {
   if constexpr (op == UnaryOp::kRsqrt) return 1.0f / Sqrt(v);
   if constexpr (op == UnaryOp::kReciprocal) return 1.0f / v;
   if constexpr (op == UnaryOp::kTanh) return Tanh(v);
-  if constexpr (op == UnaryOp::kSigmoid) return 1.0f / (1.0f + Exp(-v));
+  if constexpr (op == UnaryOp::kSigmoid) return Sigmoid(v);
   if constexpr (op == UnaryOp::kNot) return ~v;
   if constexpr (op == UnaryOp::kRelu) {
     if constexpr (std::is_same_v<V, VF>) {
@@ -195,7 +201,7 @@ void MulAddDstRun(T* dst, Stride dstStride, const U* src0, Stride src0Stride, co
 
 template <typename T>
 void SwiGLURun(T* dst, const T* src0, const T* src1, float beta, int64_t count) {
-  Map([&](auto a, auto b) { return a * (b / (1.0f + mst::simd::Exp(b * -beta))); }, count, dst, src0, src1);
+  Map([&](auto a, auto b) { return a * b * mst::simd::Sigmoid(b * beta); }, count, dst, src0, src1);
 }
 template void SwiGLURun<float>(float*, const float*, const float*, float, int64_t);
 template void SwiGLURun<half>(half*, const half*, const half*, float, int64_t);

@@ -173,6 +173,32 @@ MST_INLINE void ConvertVector(T* dst, const U* src, RoundMode mode) {
   }
 }
 
+#if MST_VECTOR_BYTES == 64
+// To nearest even, the upper halves of the result rounded; NaN stays NaN.
+MST_INLINE __m512i RoundForBFloat16(__m512i v) {
+  const __mmask16 odd = _mm512_test_epi32_mask(v, _mm512_set1_epi32(0x10000));
+  __m512i rounded = _mm512_add_epi32(v, _mm512_set1_epi32(0x7fff));
+  rounded = _mm512_mask_add_epi32(rounded, odd, rounded, _mm512_set1_epi32(1));
+  // Quiet and signalling NaN, the two lowest digits of the table, become the quiet NaN of v.
+  return __m512i(_mm512_fixupimm_ps(__m512(rounded), __m512(v), _mm512_set1_epi32(0x22), 0));
+}
+
+// Whole pairs of vectors, whose halves one shuffle brings together. Returns how many elements it has converted.
+int64_t ConvertPairs(bfloat16_t* dst, const float* src, int64_t count) {
+  alignas(64) uint16_t upper[32];
+  for (int i = 0; i < 32; ++i) upper[i] = static_cast<uint16_t>(2 * i + 1);
+  const __m512i index = _mm512_load_si512(upper);
+  int64_t i = 0;
+#pragma GCC unroll 2
+  for (; i + 32 <= count; i += 32) {
+    const __m512i low = RoundForBFloat16(_mm512_loadu_si512(src + i));
+    const __m512i high = RoundForBFloat16(_mm512_loadu_si512(src + i + 16));
+    _mm512_storeu_si512(dst + i, _mm512_permutex2var_epi16(low, index, high));
+  }
+  return i;
+}
+#endif
+
 }  // namespace
 
 template <typename T, typename U>
@@ -189,6 +215,11 @@ void Convert(T* dst, const U* src, RoundMode mode, int64_t count) {
     }
   }
   int64_t i = 0;
+#if MST_VECTOR_BYTES == 64
+  if constexpr (std::is_same_v<T, bfloat16_t> && std::is_same_v<U, float>) {
+    if (mode == RoundMode::CAST_RINT) i = ConvertPairs(dst, src, count);
+  }
+#endif
 #pragma GCC unroll 2
   for (; i + kLanes <= count; i += kLanes) ConvertVector(dst + i, src + i, mode);
   if (i < count) {
