@@ -71,30 +71,64 @@ __aicore__ inline void RowScale(const AscendC::LocalTensor<float>& dst, const As
   AscendC::PipeBarrier<PIPE_V>();
 }
 
-// dst[row, :] = tile[row, :] * factor[row, :]; factorPitch 0: the same row of factors for all.
+struct MulInstruction {
+  __aicore__ static inline void Run(const AscendC::LocalTensor<float>& dst, const AscendC::LocalTensor<float>& a,
+                                    const AscendC::LocalTensor<float>& b, uint64_t mask, int64_t repeat,
+                                    const AscendC::BinaryRepeatParams& params) {
+    AscendC::Mul(dst, a, b, mask, static_cast<uint8_t>(repeat), params);
+  }
+  __aicore__ static inline void Run(const AscendC::LocalTensor<float>& dst, const AscendC::LocalTensor<float>& a,
+                                    const AscendC::LocalTensor<float>& b, int64_t count) {
+    AscendC::Mul(dst, a, b, static_cast<int32_t>(count));
+  }
+};
+
+struct MulAddInstruction {
+  __aicore__ static inline void Run(const AscendC::LocalTensor<float>& dst, const AscendC::LocalTensor<float>& a,
+                                    const AscendC::LocalTensor<float>& b, uint64_t mask, int64_t repeat,
+                                    const AscendC::BinaryRepeatParams& params) {
+    AscendC::MulAddDst(dst, a, b, mask, static_cast<uint8_t>(repeat), params);
+  }
+  __aicore__ static inline void Run(const AscendC::LocalTensor<float>& dst, const AscendC::LocalTensor<float>& a,
+                                    const AscendC::LocalTensor<float>& b, int64_t count) {
+    AscendC::MulAddDst(dst, a, b, static_cast<int32_t>(count));
+  }
+};
+
+// An instruction on each row of a tile and a row of factors; factorPitch 0: the same row of factors for all.
+template <typename Instruction>
+__aicore__ inline void RowsWithRow(const AscendC::LocalTensor<float>& dst, const AscendC::LocalTensor<float>& tile,
+                                   const AscendC::LocalTensor<float>& factor, int64_t rows, int64_t cols, int64_t pitch,
+                                   int64_t factorPitch) {
+  if (cols == pitch && factorPitch == pitch) {
+    Instruction::Run(dst, tile, factor, rows * cols);
+  } else if (!IsShortRow(cols, pitch)) {
+    for (int64_t row = 0; row < rows; ++row) {
+      Instruction::Run(dst[row * pitch], tile[row * pitch], factor[row * factorPitch], cols);
+    }
+  } else {
+    const uint8_t stride = static_cast<uint8_t>(pitch / kBlockFloats);
+    const uint8_t factorStride = static_cast<uint8_t>(factorPitch / kBlockFloats);
+    const AscendC::BinaryRepeatParams params(1, 1, 1, stride, stride, factorStride);
+    for (int64_t col = 0; col < cols; col += kRepeatFloats) {
+      Instruction::Run(dst[col], tile[col], factor[col], MinOf(kRepeatFloats, cols - col), rows, params);
+    }
+  }
+  AscendC::PipeBarrier<PIPE_V>();
+}
+
+// dst[row, :] = tile[row, :] * factor[row, :]
 __aicore__ inline void RowMul(const AscendC::LocalTensor<float>& dst, const AscendC::LocalTensor<float>& tile,
                               const AscendC::LocalTensor<float>& factor, int64_t rows, int64_t cols, int64_t pitch,
                               int64_t factorPitch = 0) {
-  if (cols == pitch && factorPitch == pitch) {
-    AscendC::Mul(dst, tile, factor, static_cast<int32_t>(rows * cols));
-    AscendC::PipeBarrier<PIPE_V>();
-    return;
-  }
-  if (!IsShortRow(cols, pitch)) {
-    for (int64_t row = 0; row < rows; ++row) {
-      AscendC::Mul(dst[row * pitch], tile[row * pitch], factor[row * factorPitch], static_cast<int32_t>(cols));
-    }
-    AscendC::PipeBarrier<PIPE_V>();
-    return;
-  }
-  const uint8_t stride = static_cast<uint8_t>(pitch / kBlockFloats);
-  const uint8_t factorStride = static_cast<uint8_t>(factorPitch / kBlockFloats);
-  for (int64_t col = 0; col < cols; col += kRepeatFloats) {
-    const uint64_t mask = MinOf(kRepeatFloats, cols - col);
-    AscendC::Mul(dst[col], tile[col], factor[col], mask, static_cast<uint8_t>(rows),
-                 AscendC::BinaryRepeatParams(1, 1, 1, stride, stride, factorStride));
-  }
-  AscendC::PipeBarrier<PIPE_V>();
+  RowsWithRow<MulInstruction>(dst, tile, factor, rows, cols, pitch, factorPitch);
+}
+
+// dst[row, :] += tile[row, :] * factor[row, :]
+__aicore__ inline void RowMulAdd(const AscendC::LocalTensor<float>& dst, const AscendC::LocalTensor<float>& tile,
+                                 const AscendC::LocalTensor<float>& factor, int64_t rows, int64_t cols, int64_t pitch,
+                                 int64_t factorPitch) {
+  RowsWithRow<MulAddInstruction>(dst, tile, factor, rows, cols, pitch, factorPitch);
 }
 
 // maxima[row] = maximum of tile[row, :]. Destroys the tile. `work` as in RowSum.

@@ -4,8 +4,8 @@
 // dy * cos + partner(dy) * (partner(sin) * -sign).
 // A tile is vPerTile x iPerTile rows of x, which are neighbours in GM, and vPerTile rows of the tables; tiles that need
 // the same rows of the tables follow each other, so these stay in UB.
-// UB: x and y tiles (queues), for 16-bit types float copies, a tile for the second product; cos and sin * sign as
-// floats; in mode interleave the neighbours of x.
+// UB: x and y tiles (queues), for 16-bit types float copies; cos and sin * sign as floats; in mode interleave the
+// neighbours of x, and for 16-bit types the partner as floats.
 #ifndef MST_POSEMBEDDING_ROTARY_POSITION_EMBEDDING_KERNEL_H_
 #define MST_POSEMBEDDING_ROTARY_POSITION_EMBEDDING_KERNEL_H_
 
@@ -40,7 +40,6 @@ class RotaryPositionEmbeddingKernel {
       pipe->InitBuffer(xBuf_, tile * sizeof(float));
       pipe->InitBuffer(yBuf_, tile * sizeof(float));
     }
-    pipe->InitBuffer(turnBuf_, tile * sizeof(float));
     pipe->InitBuffer(cosQueue_, 1, table * sizeof(T));
     pipe->InitBuffer(sinQueue_, 1, table * sizeof(T));
     pipe->InitBuffer(cosBuf_, table * sizeof(float));
@@ -51,10 +50,11 @@ class RotaryPositionEmbeddingKernel {
       pipe->InitBuffer(nextQueue_, tiling->buffers, bytes);
       pipe->InitBuffer(previousQueue_, tiling->buffers, bytes);
       pipe->InitBuffer(evenBuf_, RoundUpOf(CeilDivOf(tile, 8), kUbBlockBytes));
+      if constexpr (!IsSameType<X, float>::value) pipe->InitBuffer(partnerBuf_, tile * sizeof(float));
       even_ = evenBuf_.Get<uint8_t>();
       rows_.FillEvenBits(even_, tile);
     }
-    rows_.FillSign(signBuf_.Get<float>(), turnBuf_.Get<float>(), even_, kBackward ? 1.0f : -1.0f);
+    rows_.FillSign(signBuf_.Get<float>(), cosBuf_.Get<float>(), even_, kBackward ? 1.0f : -1.0f);
   }
 
   __aicore__ inline void Process() {
@@ -156,7 +156,6 @@ class RotaryPositionEmbeddingKernel {
     LocalTensor<X> xStored = xQueue_.template DeQue<X>();
     LocalTensor<X> yStored = yQueue_.template AllocTensor<X>();
     LocalTensor<float> x = RopeFloat(xStored, xBuf_.Get<float>(), count);
-    LocalTensor<float> turn = turnBuf_.Get<float>();
     LocalTensor<float> y;
     if constexpr (IsSameType<X, float>::value) {
       y = yStored;
@@ -164,31 +163,29 @@ class RotaryPositionEmbeddingKernel {
       y = yBuf_.Get<float>();
     }
     LocalTensor<float> partner;
-    if (!rows_.isHalf) partner = RopeFloat(partner_, turn, count);
+    if (!rows_.isHalf) partner = RopeFloat(partner_, partnerBuf_.Get<float>(), count);
     if (tiling_->I == 1) {
-      Products(y, turn, x, partner, 0, 0, vs, pitch);
+      Products(y, x, partner, 0, 0, vs, pitch);
     } else {
-      for (int64_t v = 0; v < vs; ++v) Products(y, turn, x, partner, v * is * pitch, v * pitch, is, 0);
+      for (int64_t v = 0; v < vs; ++v) Products(y, x, partner, v * is * pitch, v * pitch, is, 0);
     }
-    Add(y, y, turn, static_cast<int32_t>(count));
-    PipeBarrier<PIPE_V>();
     if constexpr (!IsSameType<X, float>::value) Cast(yStored, y, RoundMode::CAST_RINT, static_cast<uint32_t>(count));
     xQueue_.FreeTensor(xStored);
     if (!rows_.isHalf) nextQueue_.FreeTensor(partner_);
     yQueue_.EnQue(yStored);
   }
 
-  // y = x * cos and turn = partner(x) * sin for `rows` rows from `at` on, with the tables from `tableAt` on.
-  __aicore__ inline void Products(const LocalTensor<float>& y, const LocalTensor<float>& turn,
-                                  const LocalTensor<float>& x, const LocalTensor<float>& partner, int64_t at,
-                                  int64_t tableAt, int64_t rows, int64_t tablePitch) {
+  // y = x * cos + partner(x) * sin for `rows` rows from `at` on, with the tables from `tableAt` on.
+  __aicore__ inline void Products(const LocalTensor<float>& y, const LocalTensor<float>& x,
+                                  const LocalTensor<float>& partner, int64_t at, int64_t tableAt, int64_t rows,
+                                  int64_t tablePitch) {
     const int64_t pitch = tiling_->pitch;
     const LocalTensor<float> sin = sinBuf_.Get<float>()[tableAt];
     RowMul(y[at], x[at], cosBuf_.Get<float>()[tableAt], rows, pitch, pitch, tablePitch);
     if (rows_.isHalf) {
-      rows_.MulPartner(turn[at], x[at], sin, rows, tablePitch);
+      rows_.MulAddPartner(y[at], x[at], sin, rows, tablePitch);
     } else {
-      RowMul(turn[at], partner[at], sin, rows, pitch, pitch, tablePitch);
+      RowMulAdd(y[at], partner[at], sin, rows, pitch, pitch, tablePitch);
     }
   }
 
@@ -204,7 +201,7 @@ class RotaryPositionEmbeddingKernel {
   GlobalTensor<T> cosGm_, sinGm_;
   TQue<TPosition::VECIN, 1> xQueue_, nextQueue_, previousQueue_, cosQueue_, sinQueue_;
   TQue<TPosition::VECOUT, 1> yQueue_;
-  TBuf<TPosition::VECCALC> xBuf_, yBuf_, turnBuf_, cosBuf_, sinBuf_, signBuf_, evenBuf_;
+  TBuf<TPosition::VECCALC> xBuf_, yBuf_, partnerBuf_, cosBuf_, sinBuf_, signBuf_, evenBuf_;
   LocalTensor<uint8_t> even_;
   LocalTensor<X> partner_;
 };

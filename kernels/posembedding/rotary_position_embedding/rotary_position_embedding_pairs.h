@@ -106,12 +106,12 @@ struct RopeRows {
     }
   }
 
-  // Mode half: dst = partner(x) * factor, row by row; factorPitch as in RowMul.
-  __aicore__ inline void MulPartner(const LocalTensor<float>& dst, const LocalTensor<float>& x,
-                                    const LocalTensor<float>& factor, int64_t rows, int64_t factorPitch) const {
+  // Mode half: dst += partner(x) * factor, row by row; factorPitch as in RowsWithRow.
+  __aicore__ inline void MulAddPartner(const LocalTensor<float>& dst, const LocalTensor<float>& x,
+                                       const LocalTensor<float>& factor, int64_t rows, int64_t factorPitch) const {
     const int64_t h = pitch / 2;
-    RowMul(dst, x[h], factor, rows, h, pitch, factorPitch);
-    RowMul(dst[h], x, factor[h], rows, h, pitch, factorPitch);
+    RowMulAdd(dst, x[h], factor, rows, h, pitch, factorPitch);
+    RowMulAdd(dst[h], x, factor[h], rows, h, pitch, factorPitch);
   }
 };
 

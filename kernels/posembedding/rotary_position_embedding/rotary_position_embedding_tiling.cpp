@@ -143,10 +143,12 @@ Status RowsTiling(const RotaryPositionEmbeddingProblem& problem, const Platform&
   }
 
   const bool isFloat = problem.xBytes == 4;
-  // x and y tiles, their float copies for 16-bit types, the turned x; both tables as stored and as floats
-  int64_t perElement = 2 * problem.xBytes * data->buffers + (isFloat ? 0 : 2 * 4) + 4 + 2 * (problem.tableBytes + 4);
-  // both neighbours of each element, of x and of sin, and the bits that choose
-  if (problem.mode == kRopeInterleave) perElement += 2 * problem.xBytes * data->buffers + 2 * problem.tableBytes + 1;
+  // x and y tiles, their float copies for 16-bit types; both tables as stored and as floats
+  int64_t perElement = 2 * problem.xBytes * data->buffers + (isFloat ? 0 : 2 * 4) + 2 * (problem.tableBytes + 4);
+  // both neighbours of each element, of x and of sin, the partner as float for 16-bit types, the bits that choose
+  if (problem.mode == kRopeInterleave) {
+    perElement += 2 * problem.xBytes * data->buffers + 2 * problem.tableBytes + (isFloat ? 0 : 4) + 1;
+  }
   MST_RETURN_IF_ERROR(FitTile(problem, platform, perElement, data->pitch, &data->vPerTile, &data->iPerTile));
   data->tiles = CeilDiv(problem.V, data->vPerTile) * data->outer * CeilDiv(problem.I, data->iPerTile);
   const int64_t bytes = 2 * data->outer * problem.V * problem.I * problem.D * problem.xBytes;
