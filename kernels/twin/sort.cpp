@@ -71,35 +71,85 @@ inline uint64_t RecordOf(T score, uint32_t index) {
 
 constexpr int kShortList = 16;  // records that one vector ranks
 
-// What comes before each of 16 elements of a group of 32, counted: `keys` of the group, the first of the 16 at `first`.
-__m512i RanksOf16(const int32_t* keys, int first) {
-  const __m512i own = _mm512_load_si512(keys + first);
-  const __m512i one = _mm512_set1_epi32(1);
-  __m512i even = _mm512_setzero_si512(), odd = even;
-  for (int j = 0; j < first; ++j) {  // earlier ones also if they are equal
-    const __mmask16 before = _mm512_cmp_epi32_mask(_mm512_set1_epi32(keys[j]), own, _MM_CMPINT_NLT);
-    even = _mm512_mask_add_epi32(even, before, even, one);
+constexpr int kGroup = 32;  // elements that a sort takes
+constexpr int kGroups = 8;  // groups that are sorted together, one in each 64-bit lane
+
+typedef int64_t VL __attribute__((vector_size(64)));
+
+// Batcher's odd-even merge sort: pairs to be put in order.
+struct Network {
+  uint8_t first[191] = {}, second[191] = {};
+  int size = 0;
+  constexpr Network() {
+    for (int p = 1; p < kGroup; p *= 2) {
+      for (int k = p; k >= 1; k /= 2) {
+        for (int j = k % p; j + k < kGroup; j += 2 * k) {
+          for (int i = j; i < j + k && i + k < kGroup; ++i) {
+            if (i / (2 * p) != (i + k) / (2 * p)) continue;
+            first[size] = static_cast<uint8_t>(i);
+            second[size++] = static_cast<uint8_t>(i + k);
+          }
+        }
+      }
+    }
   }
-  for (int j = first + kShortList; j < 32; ++j) {
-    const __mmask16 before = _mm512_cmp_epi32_mask(_mm512_set1_epi32(keys[j]), own, _MM_CMPINT_NLE);
-    even = _mm512_mask_add_epi32(even, before, even, one);
+};
+constexpr Network kNetwork;
+static_assert(kNetwork.size == 191);
+
+// 8 x 8, in place.
+inline void Transpose(VL* rows) {
+  const VL low = {0, 8, 1, 9, 2, 10, 3, 11}, high = {4, 12, 5, 13, 6, 14, 7, 15};
+#pragma GCC unroll 3
+  for (int step = 0; step < 3; ++step) {
+    VL t[kGroups];
+#pragma GCC unroll 4
+    for (int i = 0; i < kGroups / 2; ++i) {
+      t[2 * i] = __builtin_shuffle(rows[i], rows[i + kGroups / 2], low);
+      t[2 * i + 1] = __builtin_shuffle(rows[i], rows[i + kGroups / 2], high);
+    }
+#pragma GCC unroll 8
+    for (int i = 0; i < kGroups; ++i) rows[i] = t[i];
   }
-  for (int j = 0; j < kShortList; ++j) {
-    const __m512i key = _mm512_set1_epi32(keys[first + j]);
-    const __mmask16 later = static_cast<__mmask16>(0xffffu << (j + 1));
-    const __mmask16 equal = _mm512_mask_cmp_epi32_mask(later, key, own, _MM_CMPINT_EQ);
-    const __mmask16 greater = _mm512_cmp_epi32_mask(key, own, _MM_CMPINT_NLE);
-    odd = _mm512_mask_add_epi32(odd, equal | greater, odd, one);
-  }
-  return _mm512_add_epi32(even, odd);
 }
 
-void Sort32Floats(uint64_t* dst, const float* scores, const uint32_t* indices) {
-  alignas(64) int32_t keys[32];
-  alignas(64) int32_t ranks[32];
-  for (int i = 0; i < 32; i += 16) _mm512_store_si512(keys + i, __m512i(KeysOf(mst::simd::Load(scores + i))));
-  for (int i = 0; i < 32; i += 16) _mm512_store_si512(ranks + i, RanksOf16(keys, i));
-  for (int i = 0; i < 32; ++i) dst[ranks[i]] = RecordOf(scores[i], indices[i]);
+// `groups` groups, at most kGroups. An element is a key and, below it, the complement of its place in the group: no two
+// are equal, and of equal keys the earlier one is greater.
+void Sort32Floats(uint64_t* dst, const float* scores, const uint32_t* indices, int groups) {
+  VL elements[kGroup];
+  const __m512i places = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+  for (int g = 0; g < kGroups; ++g) {
+    const float* own = scores + std::min(g, groups - 1) * kGroup;
+    for (int half = 0; half < 2; ++half) {
+      const __m512i keys = __m512i(KeysOf(mst::simd::Load(own + half * 16)));
+      const __m512i below = _mm512_sub_epi32(_mm512_set1_epi32(kGroup - 1 - half * 16), places);
+      elements[half * 16 + g] = VL(_mm512_unpacklo_epi32(below, keys));
+      elements[half * 16 + kGroups + g] = VL(_mm512_unpackhi_epi32(below, keys));
+    }
+  }
+  for (int i = 0; i < kGroup; i += kGroups) Transpose(elements + i);
+  for (int i = 0; i < kNetwork.size; ++i) {
+    VL& first = elements[kNetwork.first[i]];
+    VL& second = elements[kNetwork.second[i]];
+    const __m512i a = __m512i(first), b = __m512i(second);
+    first = VL(_mm512_max_epi64(a, b));
+    second = VL(_mm512_min_epi64(a, b));
+  }
+  for (int i = 0; i < kGroup; i += kGroups) Transpose(elements + i);
+  for (int g = 0; g < groups; ++g) {
+    const __m512i score0 = _mm512_loadu_si512(scores + g * kGroup),
+                  score1 = _mm512_loadu_si512(scores + g * kGroup + 16);
+    const __m512i index0 = _mm512_loadu_si512(indices + g * kGroup);
+    const __m512i index1 = _mm512_loadu_si512(indices + g * kGroup + 16);
+    for (int i = 0; i < kGroup; i += kGroups) {
+      // The place in both halves of each lane; its lowest 5 bits count.
+      const __m512i below = _mm512_shuffle_epi32(__m512i(elements[i + g]), static_cast<_MM_PERM_ENUM>(0xa0));
+      const __m512i place = _mm512_xor_si512(below, _mm512_set1_epi32(-1));
+      const __m512i score = _mm512_permutex2var_epi32(score0, place, score1);
+      const __m512i index = _mm512_permutex2var_epi32(index0, place, index1);
+      _mm512_storeu_si512(dst + g * kGroup + i, _mm512_mask_blend_epi32(0xaaaa, score, index));
+    }
+  }
 }
 
 // Merges up to four lists of at most 16 records: a record's place is its place in its list and what goes before it in
@@ -110,6 +160,7 @@ void MergeShort(uint64_t* dst, const uint64_t* const* lists, const int* lengths)
   const __m512i scores = _mm512_set_epi32(30, 28, 26, 24, 22, 20, 18, 16, 14, 12, 10, 8, 6, 4, 2, 0);
   const __m512i one = _mm512_set1_epi32(1);
   for (int list = 0; list < MRG_SORT_ELEMENT_LEN; ++list) {
+    if (lengths[list] == 0) continue;
     const unsigned bits = (1u << lengths[list]) - 1;
     const __m512i low = _mm512_maskz_loadu_epi64(static_cast<__mmask8>(bits), lists[list]);
     const __m512i high = _mm512_maskz_loadu_epi64(static_cast<__mmask8>(bits >> 8), lists[list] + 8);
@@ -145,7 +196,9 @@ void Sort32Run(uint64_t* dst, const T* scores, const uint32_t* indices, int repe
   constexpr int kCount = 32;
 #if MST_VECTOR_BYTES == 64
   if constexpr (std::is_same_v<T, float>) {
-    for (int r = 0; r < repeat; ++r) Sort32Floats(dst + r * kCount, scores + r * kCount, indices + r * kCount);
+    for (int r = 0; r < repeat; r += kGroups) {
+      Sort32Floats(dst + r * kCount, scores + r * kCount, indices + r * kCount, std::min(kGroups, repeat - r));
+    }
     return;
   }
 #endif
