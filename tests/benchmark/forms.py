@@ -211,7 +211,7 @@ def composed_gating(c):
 
     def gating(x):
         values, _ = ops.topk(ops.softmax(x.astype("float32"), -1), c.k)
-        return values
+        return values.astype(x.dtype)
 
     return gating
 
@@ -220,7 +220,7 @@ def torch_gating(c):
     """Softmax and top-k."""
     import torch
 
-    return lambda x: torch.topk(torch.softmax(x.float(), -1), c.k)[0]
+    return lambda x: torch.topk(torch.softmax(x.float(), -1), c.k)[0].to(x.dtype)
 
 
 @form("moe_gating_top_k_softmax", composed=composed_gating, torch=torch_gating)
