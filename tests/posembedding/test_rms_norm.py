@@ -18,6 +18,8 @@ CASES = [
     case("short_rows", x=(521, 128)),
     case("odd_long_rows", x=(19, 257)),
     case("block_of_rows", x=(40, 1024)),
+    case("row_longer_than_l1", x=(9, 6001)),
+    case("row_longer_than_tile", x=(5, 9001)),
     case("row_longer_than_ub", x=(3, 20001)),
     case("row_longer_than_cache", x=(2, 150000), dtypes=("float32", "bfloat16")),
     case("many_chunks", x=(1100, 40)),

@@ -11,6 +11,7 @@ namespace mst {
 namespace {
 
 constexpr int64_t kTileElementsCpu = 1024;  // copies overlap with the work on tiles of a few KB
+constexpr int64_t kWholeRowCpu = 8192;      // elements; longer rows are cut
 constexpr int64_t kRowsPerChunkMin = 32;    // bounds of a piece of dgamma's sum, in rows
 constexpr int64_t kRowsPerChunkMax = 512;
 constexpr int64_t kChunks = 240;  // divisible by the vector cores of every 910B
@@ -25,7 +26,7 @@ struct Layout {
 
 // The largest tile wanted whose buffers fit:
 // perElement * rows * pitch + perResident * residentCols + perRow * rows (rounded up to 8) <= ubBytes.
-// Whole rows are wanted, on the CPU only short ones.
+// Whole rows are wanted, on the CPU only up to kWholeRowCpu.
 Layout FitTile(const Platform& platform, int64_t rows, int64_t D, int64_t xBytes, int64_t perElement,
                int64_t perResident, int64_t perRow) {
   const int64_t unit = kBlockBytes / xBytes;
@@ -33,7 +34,7 @@ Layout FitTile(const Platform& platform, int64_t rows, int64_t D, int64_t xBytes
   const int64_t room = platform.ubBytes - 8 * perRow - kBlockBytes;
   const int64_t pitch = RoundUp(D, unit);
   Layout layout = {1, D, pitch, pitch};
-  if (!platform.isCpu() || D <= wanted) {
+  if (!platform.isCpu() || D <= kWholeRowCpu) {
     const int64_t fitting = (room - perResident * pitch) / (perElement * pitch + perRow);
     if (fitting >= 1) {
       layout.rows = std::min({std::max<int64_t>(1, wanted / pitch), fitting, kRowsPerTileMax, rows});
