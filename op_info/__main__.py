@@ -4,7 +4,7 @@
 import argparse
 import sys
 
-from . import cann_check
+from . import cann_check, parity
 from .emit import ascend, cpu
 from .registry import all_specs, get
 from .spec import ALL, REQUIRED, SpecError
@@ -20,11 +20,15 @@ def main():
     show.add_argument("op")
     check = commands.add_parser("check", help="checks the specs and what is generated from them")
     check.add_argument("--cann", action="append", default=[], metavar="DIR", help="compile against the headers there")
+    twin = commands.add_parser("twin", help="the table of docs/twin_api.md: what the twin offers")
+    twin.add_argument("--cann", action="append", default=[], metavar="DIR", help="compare with the headers there")
     args = parser.parse_args()
     if args.command == "list":
         print("\n".join(all_specs()))
     elif args.command == "table":
         print(table())
+    elif args.command == "twin":
+        print("\n".join(parity.table(cpu.KERNELS / "twin", args.cann)))
     elif args.command == "show":
         try:
             print(show_text(get(args.op)))
@@ -91,7 +95,8 @@ def failures(cann_dirs=()):
         except (SpecError, OSError) as error:
             failed += 1
             print(f"{spec.name}: {error}")
-    return failed + cann_check.run(list(all_specs().values()), cpu.KERNELS, cann_dirs)
+    failed += cann_check.run(list(all_specs().values()), cpu.KERNELS, cann_dirs)
+    return failed + parity.run(cpu.KERNELS / "twin", cann_dirs)
 
 
 if __name__ == "__main__":

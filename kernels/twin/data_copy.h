@@ -108,7 +108,9 @@ __aicore__ inline void DataCopy(const LocalTensor<T>& dst, const GlobalTensor<T>
   const int64_t bytes = static_cast<int64_t>(count) * sizeof(T);
   check::Issue(
       PIPE_MTE2, "DataCopy", check::Count(count),
-      [=] { detail::CopyIn(dst.GetPhyAddr(), bytes, src.GetPhyAddr(), bytes, bytes, 1, src.StreamsIn()); },
+      [=] {
+        detail::CopyIn(dst.GetPhyAddr(), bytes, src.GetPhyAddr(), bytes, bytes, 1, detail::Inside::StreamsIn(src));
+      },
       check::OutBlocks(dst, 1, bytes, 0), check::InBlocks(src, 1, bytes, 0));
 }
 template <typename T>
@@ -120,7 +122,7 @@ __aicore__ inline void DataCopy(const LocalTensor<T>& dst, const GlobalTensor<T>
       PIPE_MTE2, "DataCopy", check::Count(bytes * blocks / static_cast<int64_t>(sizeof(T))),
       [=] {
         detail::CopyIn(dst.GetPhyAddr(), bytes + dstGap, src.GetPhyAddr(), bytes + srcGap, bytes, blocks,
-                       src.StreamsIn());
+                       detail::Inside::StreamsIn(src));
       },
       check::OutBlocks(dst, blocks, bytes, dstGap), check::InBlocks(src, blocks, bytes, srcGap));
 }
@@ -132,7 +134,10 @@ __aicore__ inline void DataCopy(const GlobalTensor<T>& dst, const LocalTensor<T>
   const bool add = mst::ThisCore().atomicAdd;
   check::Issue(
       PIPE_MTE3, "DataCopy", check::Count(count),
-      [=] { detail::CopyOut<T>(dst.GetPhyAddr(0), bytes, src.GetPhyAddr(), bytes, bytes, 1, add, dst.StreamsOut()); },
+      [=] {
+        detail::CopyOut<T>(dst.GetPhyAddr(0), bytes, src.GetPhyAddr(), bytes, bytes, 1, add,
+                           detail::Inside::StreamsOut(dst));
+      },
       check::OutBlocks(dst, 1, bytes, 0), check::InBlocks(src, 1, bytes, 0));
 }
 template <typename T>
@@ -145,7 +150,7 @@ __aicore__ inline void DataCopy(const GlobalTensor<T>& dst, const LocalTensor<T>
       PIPE_MTE3, "DataCopy", check::Count(bytes * blocks / static_cast<int64_t>(sizeof(T))),
       [=] {
         detail::CopyOut<T>(dst.GetPhyAddr(0), bytes + dstGap, src.GetPhyAddr(), bytes + srcGap, bytes, blocks, add,
-                           dst.StreamsOut());
+                           detail::Inside::StreamsOut(dst));
       },
       check::OutBlocks(dst, blocks, bytes, dstGap), check::InBlocks(src, blocks, bytes, srcGap));
 }
@@ -190,7 +195,7 @@ __aicore__ inline void DataCopyPad(const LocalTensor<T>& dst, const GlobalTensor
         uint8_t* d = reinterpret_cast<uint8_t*>(dst.GetPhyAddr());
         const uint8_t* s = reinterpret_cast<const uint8_t*>(src.GetPhyAddr());
         const int64_t dstStep = padded + dstGap, srcStep = bytes + srcGap;
-        detail::CopyIn(d + left, dstStep, s, srcStep, bytes, blocks, src.StreamsIn());
+        detail::CopyIn(d + left, dstStep, s, srcStep, bytes, blocks, detail::Inside::StreamsIn(src));
         if (padded == bytes) return;
         for (int64_t i = 0; i < blocks; ++i) {
           T value = paddingValue;
@@ -214,7 +219,7 @@ __aicore__ inline void DataCopyPad(const GlobalTensor<T>& dst, const LocalTensor
       PIPE_MTE3, "DataCopyPad", check::Count(bytes * blocks / static_cast<int64_t>(sizeof(T))),
       [=] {
         detail::CopyOut<T>(dst.GetPhyAddr(0), bytes + dstGap, src.GetPhyAddr(), bytes + srcGap, bytes, blocks, add,
-                           dst.StreamsOut());
+                           detail::Inside::StreamsOut(dst));
       },
       check::OutBlocks(dst, blocks, bytes, dstGap), check::InBlocks(src, blocks, bytes, srcGap));
 }

@@ -71,14 +71,15 @@ inline void DataCopy(const LocalTensor<T>& dst, const GlobalTensor<T>& src, cons
   if (params.ndNum != 1 || params.dstNzNStride != 1 || params.dstNzC0Stride < params.nValue) {
     mst::KernelError("DataCopy with Nd2NzParams: only one matrix with rows that adjoin is supported");
   }
-  if (reinterpret_cast<uint8_t*>(dst.GetPhyAddr()) != dst.Buffer()) {
+  if (reinterpret_cast<uint8_t*>(dst.GetPhyAddr()) != detail::Inside::Buffer(dst)) {
     mst::KernelError("DataCopy with Nd2NzParams: the destination is not the start of its buffer");
   }
   check::Issue(
       PIPE_MTE2, "DataCopy", check::Count(static_cast<int64_t>(params.nValue) * params.dValue),
       [=] {
-        detail::L1Matrix::Of(dst.Buffer()) = {src.GetPhyAddr(), params.srcDValue,     params.nValue,
-                                              params.dValue,    params.dstNzC0Stride, detail::L1Matrix::kSource};
+        detail::L1Matrix::Of(detail::Inside::Buffer(dst)) = {src.GetPhyAddr(),     params.srcDValue,
+                                                             params.nValue,        params.dValue,
+                                                             params.dstNzC0Stride, detail::L1Matrix::kSource};
       },
       check::InBlocks(src, params.nValue, params.dValue * sizeof(T), (params.srcDValue - params.dValue) * sizeof(T)));
 }

@@ -48,11 +48,12 @@ class TQueBind {
   }
   template <typename T>
   void AllocTensor(LocalTensor<T>& tensor) {
+    static_assert(depth == 0, "a queue with a depth returns the tensor");
     tensor = AllocTensor<T>();
   }
   template <typename T>
   void FreeTensor(LocalTensor<T>& tensor) {
-    const uint32_t index = IndexOf(tensor.Buffer());
+    const uint32_t index = IndexOf(detail::Inside::Buffer(tensor));
     check::QueueFree(this, BufferAt(index));
     free_ |= 1u << index;
   }
@@ -62,7 +63,7 @@ class TQueBind {
   }
   template <TPosition srcUserPos, TPosition dstUserPos, typename T>
   bool EnQue(const LocalTensor<T>& tensor) {
-    const uint32_t index = IndexOf(tensor.Buffer());
+    const uint32_t index = IndexOf(detail::Inside::Buffer(tensor));
     if (queued_ == (depth == 0 ? kMaxBuffers : depth)) mst::KernelError("EnQue: more tensors than the queue is deep");
     fifo_[(head_ + queued_) % kMaxBuffers] = static_cast<uint8_t>(index);
     ++queued_;
@@ -75,6 +76,7 @@ class TQueBind {
   }
   template <typename T>
   void DeQue(LocalTensor<T>& tensor) {
+    static_assert(depth == 0, "a queue with a depth returns the tensor");
     tensor = DeQue<src, dst, T>();
   }
   template <TPosition srcUserPos, TPosition dstUserPos, typename T>
@@ -111,8 +113,8 @@ class TQueBind {
   uint8_t* BufferAt(uint32_t index) const { return buffers_[index]; }
   template <typename T>
   LocalTensor<T> TensorAt(uint32_t index) const {
-    return LocalTensor<T>(kPosition, reinterpret_cast<T*>(buffers_[index]), buffers_[index],
-                          static_cast<uint32_t>(bytes_ / sizeof(T)));
+    return detail::Inside::Tensor<T>(kPosition, buffers_[index], buffers_[index],
+                                     static_cast<uint32_t>(bytes_ / sizeof(T)));
   }
   uint32_t IndexOf(const uint8_t* buffer) const {
     for (uint32_t i = 0; i < num_; ++i) {
@@ -150,11 +152,11 @@ class TBuf {
   }
   template <typename T>
   LocalTensor<T> Get(uint32_t len) {
-    return LocalTensor<T>(pos, reinterpret_cast<T*>(buffer_), buffer_, len);
+    return detail::Inside::Tensor<T>(pos, buffer_, buffer_, len);
   }
   template <typename T>
   LocalTensor<T> GetWithOffset(uint32_t size, uint32_t bufOffset) {
-    return LocalTensor<T>(pos, reinterpret_cast<T*>(buffer_ + bufOffset), buffer_, size);
+    return detail::Inside::Tensor<T>(pos, buffer_ + bufOffset, buffer_, size);
   }
 
  private:

@@ -16,8 +16,11 @@ enum class SoftmaxMode {
 };
 
 struct SoftmaxConfig {
-  constexpr SoftmaxConfig(const bool isCheckTilingIn, const uint32_t oriSrcMIn = 0, const uint32_t oriSrcKIn = 0,
-                          const SoftmaxMode modeIn = SoftmaxMode::SOFTMAX_NORMAL)
+  constexpr SoftmaxConfig(const bool isCheckTilingIn) : isCheckTiling(isCheckTilingIn) {}
+  constexpr SoftmaxConfig(const bool isCheckTilingIn, const uint32_t oriSrcMIn, const uint32_t oriSrcKIn)
+      : isCheckTiling(isCheckTilingIn), oriSrcM(oriSrcMIn), oriSrcK(oriSrcKIn) {}
+  constexpr SoftmaxConfig(const bool isCheckTilingIn, const uint32_t oriSrcMIn, const uint32_t oriSrcKIn,
+                          const SoftmaxMode modeIn)
       : isCheckTiling(isCheckTilingIn), oriSrcM(oriSrcMIn), oriSrcK(oriSrcKIn), mode(modeIn) {}
   bool isCheckTiling = true;
   uint32_t oriSrcM = 0;

@@ -9,7 +9,7 @@
 
 namespace AscendC {
 
-constexpr int32_t MRG_SORT_ELEMENT_LEN = 4;
+constexpr uint8_t MRG_SORT_ELEMENT_LEN = 4;
 
 struct MrgSort4Info {
   MrgSort4Info() {}

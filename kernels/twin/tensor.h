@@ -4,6 +4,7 @@
 #define MST_TWIN_TENSOR_H_
 
 #include "check.h"
+#include "inside.h"
 #include "types.h"
 
 namespace AscendC {
@@ -54,11 +55,8 @@ class GlobalTensor {
     if (rwMode != CacheRwMode::READ) streamsOut_ = streams;
   }
 
-  // Of the twin only.
-  bool StreamsIn() const { return streamsIn_; }
-  bool StreamsOut() const { return streamsOut_; }
-
  private:
+  friend struct detail::Inside;
   __gm__ T* address_ = nullptr;
   uint64_t size_ = 0;  // elements
   bool streamsIn_ = false;
@@ -71,9 +69,6 @@ class LocalTensor {
   using PrimType = T;
 
   LocalTensor() = default;
-  // `buffer` is the start of the allocation that `address` lies in.
-  LocalTensor(TPosition position, T* address, uint8_t* buffer, uint32_t size)
-      : address_(address), buffer_(buffer), size_(size), position_(position) {}
 
   T* GetPhyAddr() const { return address_; }
   T* GetPhyAddr(const uint32_t offset) const { return address_ + offset; }
@@ -87,6 +82,7 @@ class LocalTensor {
   }
   template <typename S>
   void SetValue(const uint32_t index, const S value) const {
+    static_assert(!(std::is_same_v<T, half> && sizeof(S) == 8), "a half is not made of 64 bits");
     check::ScalarWrite(*this, index);
     address_[index] = static_cast<T>(value);
   }
@@ -102,10 +98,15 @@ class LocalTensor {
   void SetSize(const uint32_t size) { size_ = size; }
   uint32_t GetSize() const { return size_; }
 
-  // Of the twin only.
-  uint8_t* Buffer() const { return buffer_; }
-
  private:
+  friend struct detail::Inside;
+  template <typename U>
+  friend class LocalTensor;
+
+  // `buffer` is the start of the allocation that `address` lies in.
+  LocalTensor(TPosition position, T* address, uint8_t* buffer, uint32_t size)
+      : address_(address), buffer_(buffer), size_(size), position_(position) {}
+
   T* address_ = nullptr;
   uint8_t* buffer_ = nullptr;
   uint32_t size_ = 0;  // elements

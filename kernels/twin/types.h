@@ -26,6 +26,7 @@ struct half {
   explicit half(float value) : bits(FromFloat(value)) {}
   explicit operator float() const { return ToFloat(bits); }
 
+ private:
   static uint16_t FromFloat(float value) {
     uint32_t u;
     std::memcpy(&u, &value, 4);
@@ -69,6 +70,7 @@ struct bfloat16_t {
   explicit bfloat16_t(float value) : bits(FromFloat(value)) {}
   explicit operator float() const { return ToFloat(bits); }
 
+ private:
   static uint16_t FromFloat(float value) {
     uint32_t u;
     std::memcpy(&u, &value, 4);
@@ -91,7 +93,7 @@ enum event_t { EVENT_ID0 = 0, EVENT_ID1, EVENT_ID2, EVENT_ID3, EVENT_ID4, EVENT_
 
 namespace AscendC {
 
-constexpr uint32_t ONE_BLK_SIZE = 32;          // bytes of a data block
+constexpr uint16_t ONE_BLK_SIZE = 32;          // bytes of a data block
 constexpr int32_t ONE_REPEAT_BYTE_SIZE = 256;  // bytes that one repeat covers
 constexpr int32_t DEFAULT_BLK_NUM = 8;         // blocks of a repeat
 constexpr int32_t DEFAULT_BLK_STRIDE = 1;
@@ -191,7 +193,6 @@ enum class RoundMode : uint8_t {
   CAST_ROUND,  // to nearest, ties away from zero
   CAST_TRUNC,  // towards zero
   CAST_ODD,    // to odd
-  UNKNOWN = 0xFF,
 };
 
 enum class CMPMODE : uint8_t { LT = 0, GT, EQ, LE, GE, NE };

@@ -96,23 +96,26 @@ MST_INLINE VI LoadInteger(const T* p) {
   }
 }
 
+inline uint16_t& BitsOf(half& value) { return reinterpret_cast<uint16_t&>(value); }
+inline uint16_t& BitsOf(bfloat16_t& value) { return reinterpret_cast<uint16_t&>(value); }
+
 // float -> 16 bits in the modes that no instruction offers: from the neighbour towards zero and the one away from it.
 template <typename T>
 T RoundTo16(float v, RoundMode mode) {
   T towardsZero(v);
   if (v != v) return towardsZero;
-  if (std::fabs(static_cast<float>(towardsZero)) > std::fabs(v)) --towardsZero.bits;
+  if (std::fabs(static_cast<float>(towardsZero)) > std::fabs(v)) --BitsOf(towardsZero);
   const float low = static_cast<float>(towardsZero);
   if (low == v) return towardsZero;
   T away = towardsZero;
-  ++away.bits;
+  ++BitsOf(away);
   switch (mode) {
     case RoundMode::CAST_FLOOR:
       return v < 0.0f ? away : towardsZero;
     case RoundMode::CAST_CEIL:
       return v > 0.0f ? away : towardsZero;
     case RoundMode::CAST_ODD:
-      return (towardsZero.bits & 1) != 0 ? towardsZero : away;
+      return (BitsOf(towardsZero) & 1) != 0 ? towardsZero : away;
     case RoundMode::CAST_ROUND: {
       const T nearest(v);  // differs from ties-away only in a tie
       const double high = static_cast<float>(away);

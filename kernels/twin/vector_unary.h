@@ -5,6 +5,7 @@
 #define MST_TWIN_VECTOR_UNARY_H_
 
 #include "check.h"
+#include "runtime.h"
 #include "tensor.h"
 #include "vector.h"
 
@@ -113,13 +114,15 @@ MST_TWIN_UNARY(Relu)
 MST_TWIN_UNARY(Not)
 #undef MST_TWIN_UNARY
 
+#define MST_TWIN_SCALAR_COUNT(Name)                                                                       \
+  template <typename T, bool isSetMask = true>                                                            \
+  __aicore__ inline void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, const T& scalarValue, \
+                              const int32_t& count) {                                                     \
+    static_assert(isSetMask, "the twin has no SetVectorMask");                                            \
+    detail::IssueScalar<detail::ScalarOp::k##Name>(#Name, dst, src, scalarValue, count);                  \
+  }
 #define MST_TWIN_SCALAR(Name)                                                                                        \
-  template <typename T, bool isSetMask = true>                                                                       \
-  __aicore__ inline void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, const T& scalarValue,            \
-                              const int32_t& count) {                                                                \
-    static_assert(isSetMask, "the twin has no SetVectorMask");                                                       \
-    detail::IssueScalar<detail::ScalarOp::k##Name>(#Name, dst, src, scalarValue, count);                             \
-  }                                                                                                                  \
+  MST_TWIN_SCALAR_COUNT(Name)                                                                                        \
   template <typename T, bool isSetMask = true>                                                                       \
   __aicore__ inline void Name(const LocalTensor<T>& dst, const LocalTensor<T>& src, const T& scalarValue,            \
                               uint64_t mask, const uint8_t repeatTime, const UnaryRepeatParams& repeatParams) {      \
@@ -138,8 +141,28 @@ MST_TWIN_SCALAR(Muls)
 MST_TWIN_SCALAR(Maxs)
 MST_TWIN_SCALAR(Mins)
 MST_TWIN_SCALAR(ShiftLeft)
-MST_TWIN_SCALAR(ShiftRight)
+MST_TWIN_SCALAR_COUNT(ShiftRight)
 #undef MST_TWIN_SCALAR
+#undef MST_TWIN_SCALAR_COUNT
+
+template <typename T, bool isSetMask = true>
+__aicore__ inline void ShiftRight(const LocalTensor<T>& dst, const LocalTensor<T>& src, const T& scalarValue,
+                                  uint64_t mask, const uint8_t repeatTime, const UnaryRepeatParams& repeatParams,
+                                  bool roundEn = false) {
+  static_assert(isSetMask, "the twin has no SetVectorMask");
+  if (roundEn) mst::KernelError("ShiftRight: the twin does not round");
+  detail::IssueScalar<detail::ScalarOp::kShiftRight>("ShiftRight", dst, src, scalarValue, mask, repeatTime,
+                                                     repeatParams);
+}
+template <typename T, bool isSetMask = true>
+__aicore__ inline void ShiftRight(const LocalTensor<T>& dst, const LocalTensor<T>& src, const T& scalarValue,
+                                  uint64_t mask[], const uint8_t repeatTime, const UnaryRepeatParams& repeatParams,
+                                  bool roundEn = false) {
+  static_assert(isSetMask, "the twin has no SetVectorMask");
+  if (roundEn) mst::KernelError("ShiftRight: the twin does not round");
+  detail::IssueScalar<detail::ScalarOp::kShiftRight>("ShiftRight", dst, src, scalarValue,
+                                                     static_cast<const uint64_t*>(mask), repeatTime, repeatParams);
+}
 
 // dst += src * scalarValue
 template <typename T, typename U>

@@ -23,6 +23,11 @@ double RoundReference(double v, RoundMode mode) {
   }
 }
 
+template <typename T>
+uint16_t& Bits(T& value) {
+  return reinterpret_cast<uint16_t&>(value);
+}
+
 template <typename T, typename U>
 T CastReference(U source, RoundMode mode) {
   const double v = Value(source);
@@ -35,9 +40,9 @@ T CastReference(U source, RoundMode mode) {
     // The two neighbours of v, then the one that the mode names.
     T low = Make<T>(v);
     if (Value(low) == v) return low;
-    while (std::fabs(Value(low)) > std::fabs(v)) --low.bits;
+    while (std::fabs(Value(low)) > std::fabs(v)) --Bits(low);
     T high = low;
-    ++high.bits;
+    ++Bits(high);
     switch (mode) {
       case RoundMode::CAST_FLOOR:
         return v < 0 ? high : low;
@@ -46,7 +51,7 @@ T CastReference(U source, RoundMode mode) {
       case RoundMode::CAST_TRUNC:
         return low;
       case RoundMode::CAST_ODD:
-        return (low.bits & 1) != 0 ? low : high;
+        return (Bits(low) & 1) != 0 ? low : high;
       case RoundMode::CAST_ROUND:
         return Value(Make<T>(v)) == Value(high) || v - Value(low) == Value(high) - v ? high : low;
       default:
@@ -143,7 +148,7 @@ void TestCasts() {
   pipe.InitBuffer(back, 65536 * 2);
   LocalTensor<half> h = buf.Get<half>();
   LocalTensor<float> f = wide.Get<float>();
-  for (uint32_t i = 0; i < 65536; ++i) h.GetPhyAddr()[i].bits = static_cast<uint16_t>(i);
+  for (uint32_t i = 0; i < 65536; ++i) Bits(h.GetPhyAddr()[i]) = static_cast<uint16_t>(i);
   Cast(f, h, RoundMode::CAST_NONE, 65536);
   Cast(back.Get<half>(), f, RoundMode::CAST_RINT, 65536);
   bool scalarOk = true, vectorOk = true;

@@ -4,15 +4,9 @@
 #ifndef MST_TWIN_CHECKED_CHECK_H_
 #define MST_TWIN_CHECKED_CHECK_H_
 
-#include "types.h"
+#include "inside.h"
 
 namespace AscendC {
-
-template <typename T>
-class GlobalTensor;
-template <typename T>
-class LocalTensor;
-
 namespace check {
 
 struct Range {
@@ -44,7 +38,8 @@ namespace detail {
 
 template <typename T>
 Operand Describe(const LocalTensor<T>& tensor, bool writes, Operand::Walk walk) {
-  return {reinterpret_cast<uint64_t>(tensor.GetPhyAddr()), tensor.Buffer(), sizeof(T), writes, walk, 0, 0, 0, 0, 0, 0};
+  const void* buffer = AscendC::detail::Inside::Buffer(tensor);
+  return {reinterpret_cast<uint64_t>(tensor.GetPhyAddr()), buffer, sizeof(T), writes, walk, 0, 0, 0, 0, 0, 0};
 }
 template <typename T>
 Operand Describe(const GlobalTensor<T>& tensor, bool writes, Operand::Walk walk) {

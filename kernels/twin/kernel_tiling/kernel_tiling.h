@@ -75,7 +75,6 @@ struct TCubeTiling {
   int32_t CLayoutInfoG = 0;
   int32_t CLayoutInfoS2 = 0;
   int32_t BatchNum = 0;
-  int32_t mxTypePara = 0;
 };
 
 #endif  // MST_TWIN_KERNEL_TILING_H_

@@ -77,21 +77,20 @@ class Matmul {
     SetA(gm.GetPhyAddr(), nullptr, isTransposeA);
   }
   void SetTensorA(const LocalTensor<SrcT>& leftMatrix, bool isTransposeA = false) {
-    SetA(leftMatrix.GetPhyAddr(), A_TYPE::pos == TPosition::TSCM ? leftMatrix.Buffer() : nullptr, isTransposeA);
+    SetA(leftMatrix.GetPhyAddr(), A_TYPE::pos == TPosition::TSCM ? detail::Inside::Buffer(leftMatrix) : nullptr,
+         isTransposeA);
   }
   void SetTensorB(const GlobalTensor<SrcT>& gm, bool isTransposeB = false) {
     SetB(gm.GetPhyAddr(), nullptr, isTransposeB);
   }
   void SetTensorB(const LocalTensor<SrcT>& rightMatrix, bool isTransposeB = false) {
     static_assert(B_TYPE::pos == TPosition::TSCM, "a local B is in L1");
-    SetB(rightMatrix.GetPhyAddr(), rightMatrix.Buffer(), isTransposeB);
+    SetB(rightMatrix.GetPhyAddr(), detail::Inside::Buffer(rightMatrix), isTransposeB);
   }
   void SetBias(const GlobalTensor<BiasT>& biasGlobal) { bias_ = biasGlobal.GetPhyAddr(); }
   void DisableBias() { bias_ = nullptr; }
   void ClearBias() { bias_ = nullptr; }
   void SetHF32(bool /*enableHF32*/ = false, int32_t /*transMode*/ = 0) {}
-  void SetSubBlockIdx(uint8_t /*subBlockIdx*/) {}
-  uint8_t GetSubBlockIdx() { return 0; }
   template <class T>
   void SetWorkspace(__gm__ const T* /*addr*/, int /*size*/) {}
   template <class T>
@@ -227,13 +226,15 @@ inline void RegisterMatmul(TPipe* tpipe, M& matmul, const TCubeTiling* tiling, R
 
 }  // namespace detail
 
-// The cube's message area, which a CPU does not need; the user's workspace is the whole workspace.
-inline GM_ADDR GetSysWorkSpacePtr() { return nullptr; }
+// The whole workspace is the user's.
 inline GM_ADDR GetUserWorkspace(GM_ADDR workspace) { return workspace; }
 
 }  // namespace AscendC
 
 namespace matmul = AscendC;
+
+// The cube's message area, which a CPU does not need.
+inline GM_ADDR GetSysWorkSpacePtr() { return nullptr; }
 
 #define REGIST_MATMUL_OBJ(tpipe, workspace, ...) AscendC::detail::RegisterMatmul(tpipe, __VA_ARGS__)
 
