@@ -47,11 +47,6 @@ class TQueBind {
     return TensorAt<T>(index);
   }
   template <typename T>
-  void AllocTensor(LocalTensor<T>& tensor) {
-    static_assert(depth == 0, "a queue with a depth returns the tensor");
-    tensor = AllocTensor<T>();
-  }
-  template <typename T>
   void FreeTensor(LocalTensor<T>& tensor) {
     const uint32_t index = IndexOf(detail::Inside::Buffer(tensor));
     check::QueueFree(this, BufferAt(index));
@@ -73,11 +68,6 @@ class TQueBind {
   template <typename T>
   LocalTensor<T> DeQue() {
     return DeQue<src, dst, T>();
-  }
-  template <typename T>
-  void DeQue(LocalTensor<T>& tensor) {
-    static_assert(depth == 0, "a queue with a depth returns the tensor");
-    tensor = DeQue<src, dst, T>();
   }
   template <TPosition srcUserPos, TPosition dstUserPos, typename T>
   LocalTensor<T> DeQue() {
