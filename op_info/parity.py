@@ -34,7 +34,7 @@ ARGUMENTS = {
     "InitBuffer.T": ("TQue<TPosition::VECIN, 1>", "TQueBind<TPosition::GM, TPosition::TSCM, 1>"),
     "MatmulType.POSITION": ("TPosition::GM", "TPosition::TSCM"),
     "MatmulType.FORMAT": ("CubeFormat::ND", "CubeFormat::NZ"),
-    "depth": ("0", "1", "2"),
+    "depth": ("1", "2"),
     "srcUserPos": ("TPosition::GM",),
     "dstUserPos": ("TPosition::VECIN",),
     "evt": ("HardEvent::MTE2_V", "HardEvent::V_S"),

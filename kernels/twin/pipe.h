@@ -32,6 +32,8 @@ class TPipe;
 // FreeTensor gives one back.
 template <TPosition src, TPosition dst, int32_t depth, auto mask = 0>
 class TQueBind {
+  static_assert(depth > 0, "CANN's generations do different things with a queue without depth");
+
  public:
   TQueBind() = default;
 
@@ -59,7 +61,7 @@ class TQueBind {
   template <TPosition srcUserPos, TPosition dstUserPos, typename T>
   bool EnQue(const LocalTensor<T>& tensor) {
     const uint32_t index = IndexOf(detail::Inside::Buffer(tensor));
-    if (queued_ == (depth == 0 ? kMaxBuffers : depth)) mst::KernelError("EnQue: more tensors than the queue is deep");
+    if (queued_ == depth) mst::KernelError("EnQue: more tensors than the queue is deep");
     fifo_[(head_ + queued_) % kMaxBuffers] = static_cast<uint8_t>(index);
     ++queued_;
     check::QueueEnQue(this, BufferAt(index), srcUserPos, dstUserPos);
@@ -78,7 +80,7 @@ class TQueBind {
     check::QueueDeQue(this, BufferAt(index), srcUserPos, dstUserPos);
     return TensorAt<T>(index);
   }
-  bool VacantInQue() { return static_cast<int32_t>(queued_) < (depth == 0 ? 1 : depth); }
+  bool VacantInQue() { return static_cast<int32_t>(queued_) < depth; }
   bool HasTensorInQue() { return queued_ != 0; }
   int32_t GetTensorCountInQue() { return static_cast<int32_t>(queued_); }
   bool HasIdleBuffer() { return free_ != 0; }
