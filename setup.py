@@ -101,7 +101,8 @@ class Builder:
 
     def runtime_sources(self):
         """Everything that does not depend on the instruction level; per op its tiling and its description."""
-        common = [path for path in sorted((KERNELS / "common").glob("*.cpp")) if path.name != "native.cpp"]
+        others = ("native.cpp", "ascend_host.cpp")  # Python's module, and what CANN compiles
+        common = [path for path in sorted((KERNELS / "common").glob("*.cpp")) if path.name not in others]
         groups = {"": common + sorted((KERNELS / "twin").glob("runtime*.cpp"))}
         for spec in all_specs().values():
             tiling = KERNELS / spec.family / spec.folder / f"{spec.folder}_tiling.cpp"

@@ -44,7 +44,8 @@ def show_text(spec):
         _describe(spec),
         f"// ---- {spec.name}_desc.cpp: libmst_runtime.so\n{cpu.desc_text(spec)}",
         f"// ---- {spec.name}_cpu.cpp: libmst_<level>.so\n{cpu.entry_text(spec)}",
-        f"// ---- {spec.name}.cpp: compiled by CANN\n{ascend.kernel_entry(spec, cpu.KERNELS)}",
+        f"// ---- op_host/{ascend.entry_name(spec)}.cpp: compiled by CANN\n{ascend.op_host_text(spec)}",
+        f"// ---- op_kernel/{ascend.entry_name(spec)}.cpp: compiled by CANN\n{ascend.kernel_entry(spec, cpu.KERNELS)}",
     ]
     return "\n".join(parts)
 

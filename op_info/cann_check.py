@@ -16,9 +16,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from .emit import ascend, cpu
+from .emit import ascend
 
-CPP_TYPES = {**cpu.CPP_TYPES, "bool": "bool"}  # CANN has a type of its own for bool tensors
 # The 910B as both header generations name it. No macro for a single core: the official mixed mode.
 DEFINES = ("-D__CCE_KT_TEST__=1", "-DASCENDC_CPU_DEBUG=1", "-D__CCE_AICORE__=220", "-D__DAV_C220__")
 DEVKIT_DEFINES = ("-D__NPU_ARCH__=2201",)
@@ -180,8 +179,8 @@ def check_text(spec, kernels_dir):
     parts = [_PRELUDE]
     for i in range(spec.num_columns):
         column = [dtypes[i] for dtypes in spec.dtypes.values()]
-        defines = {macros[symbol]: CPP_TYPES[dtype] for symbol, dtype in zip(symbols, column)}
-        defines[spec.name] = f"{spec.name}_{i}"
+        defines = {macros[symbol]: ascend.CPP_TYPES[dtype] for symbol, dtype in zip(symbols, column)}
+        defines[ascend.entry_name(spec)] = f"{ascend.entry_name(spec)}_{i}"
         parts += [f"#define {name} {value}\n" for name, value in defines.items()]
         parts += [f'#line 1 "{spec.name}<{", ".join(column)}>"\n', entry]
         parts += [f"#undef {name}\n" for name in defines]

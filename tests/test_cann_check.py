@@ -35,7 +35,7 @@ KERNEL_H = """\
 #pragma once
 #include "kernel_operator.h"
 namespace mst {
-struct ToyTilingData { int64_t rows; };
+struct ToyTilingData { struct { int32_t cores; } head; int64_t rows; };
 template <typename X, typename M, int32_t kVariant>
 inline void ToyRun(GM_ADDR x, GM_ADDR mask, GM_ADDR y, GM_ADDR workspace, const ToyTilingData* tiling) {
   static_assert(sizeof(M) == 1, "");
@@ -115,7 +115,7 @@ def test_a_spec_without_kernel(tmp_path):
 
 def test_entry_names_types_and_variants(tmp_path):
     text = ascend.kernel_entry(SPEC, _kernel(tmp_path, ""))
-    assert 'extern "C" __global__ __aicore__ void toy(GM_ADDR x, GM_ADDR mask, GM_ADDR y, GM_ADDR workspace' in text
+    assert 'extern "C" __global__ __aicore__ void mst_toy(GM_ADDR x, GM_ADDR mask, GM_ADDR y, GM_ADDR workspace' in text
     assert "ToyRun<DTYPE_X, mst::StorageOf<DTYPE_MASK>::Type, 1>(x, mask, y, userWorkspace, &tilingData)" in text
 
 

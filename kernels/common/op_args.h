@@ -27,6 +27,8 @@ struct TensorDesc {
   const char* dims;   // "... D", "T K", "T*K H" (products of dims bound before); "" is a scalar; "*" is any shape
   const char* dtype;  // a dtype symbol ("X") or a dtype name ("int32")
   bool optional;
+  bool isMutable;  // an input that the operator updates in place
+  bool host;       // an input whose values the plan depends on
 };
 
 struct AttrDesc {

@@ -20,7 +20,7 @@ CPP_TYPES = {
     "int64": "int64_t",
     "bool": "uint8_t",
 }
-_ENUMS = {
+ENUMS = {
     "float32": "kFloat32",
     "float16": "kFloat16",
     "bfloat16": "kBFloat16",
@@ -85,14 +85,15 @@ def _bool(value):
 
 
 def _tensor(tensor):
-    return f'{{"{tensor.name}", "{tensor.dims}", "{tensor.dtype}", {_bool(tensor.optional)}}}'
+    flags = ", ".join(_bool(flag) for flag in (tensor.optional, tensor.mutable, tensor.host))
+    return f'{{"{tensor.name}", "{tensor.dims}", "{tensor.dtype}", {flags}}}'
 
 
 def desc_text(spec, kernels=KERNELS):
     """<op>_desc.cpp of the runtime library."""
     cls = spec.class_name
     columns = [
-        "{" + ", ".join(f"DType::{_ENUMS[dtypes[column]]}" for dtypes in spec.dtypes.values()) + "}"
+        "{" + ", ".join(f"DType::{ENUMS[dtypes[column]]}" for dtypes in spec.dtypes.values()) + "}"
         for column in range(spec.num_columns)
     ]
     codes = {int: "i", float: "f", bool: "b", str: "s"}
