@@ -2,6 +2,7 @@
 """Fused transformer operators for MindSpore: `ops` holds functions, `nn` Cells, `models` decoders built of them."""
 
 import importlib
+import os
 import pathlib
 import sys
 
@@ -23,7 +24,22 @@ def _extend_path():
                 break
 
 
+def _ascend_package():
+    """The folder of the operators that CANN built, where there is one."""
+    found = [path for entry in __path__ for path in pathlib.Path(entry).glob("_ascend/vendors/*")]
+    return str(found[0]) if found else None
+
+
+def _tell_cann():
+    """CANN and MindSpore look for operators in the folders that this variable names, the first ones first."""
+    others = [path for path in os.environ.get("ASCEND_CUSTOM_OPP_PATH", "").split(":") if path]
+    package = _ascend_package()
+    if package is not None and package not in others:
+        os.environ["ASCEND_CUSTOM_OPP_PATH"] = ":".join([package, *others])
+
+
 _extend_path()
+_tell_cann()
 
 
 def __getattr__(name):
@@ -50,6 +66,7 @@ def show_config():
     print(f"ms_ops_transformer {__version__}")
     print(f"CPU level  {_level.level()} of {', '.join(_native.levels())} ({_level.library()})")
     print(f"threads    {_native.num_threads()}")
+    print(f"Ascend     {_ascend_package() or 'not in this build, which runs on the CPU only'}")
     built = _native.ops()
     for name, spec in all_specs().items():
         print(f"  {name:32} {', '.join(spec.targets)}{'' if name in built else ' (not built)'}")

@@ -5,11 +5,12 @@ import functools
 import threading
 
 import mindspore as ms
-from mindspore import ops
+from mindspore import nn, ops
 from mindspore.ops import CustomRegOp, DataType
 
-from .. import _level, _native
+from .. import _ascend_package, _level, _native
 from ..op_info import registry
+from ..op_info.emit import ascend
 from . import _check
 
 _DTYPE_NAMES = {
@@ -50,11 +51,16 @@ def primitive(name, absent=(), **attrs):
     spec = registry.get(name)
     values = _check.attributes(spec, attrs)
     _check_build(spec)
-    if ms.get_context("device_target") != "CPU":
-        raise RuntimeError(f"For '{spec.class_name}', the device target must be CPU in this version.")
     factory = _BPROPS.get(name)
     bprop = factory({**values, "absent": absent}) if factory else None
-    return _Primitive(spec, values, absent, bprop)
+    target = ms.get_context("device_target")
+    if target == "CPU":
+        reg_info = _cpu_info(spec, {**values, "absent": ",".join(absent)})
+        return _Primitive(spec, values, absent, bprop, f"{_level.library()}:{spec.class_name}", reg_info)
+    _check_ascend(spec, target)
+    bprop = _of_tensors(bprop, len(spec.inputs), len(values)) if bprop else None
+    operator = _AscendPrimitive(spec, values, absent, bprop, ascend.api_name(spec), _ascend_info(spec))
+    return _OnAscend(operator, operator.lists, tuple(values.values()))
 
 
 primitive.__module__ = None  # amp O1 rewrites the source of what a Cell calls, but not of what belongs to no module
@@ -67,16 +73,42 @@ def _check_build(spec):
         raise RuntimeError(f"op_info of '{spec.name}' has changed: run 'python setup.py build_native'.")
 
 
-def _reg_info(spec, attrs):
-    reg = CustomRegOp(spec.class_name)
+def _check_ascend(spec, target):
+    if target != "Ascend" or not ascend.socs(spec):
+        raise RuntimeError(f"For '{spec.class_name}', the device target must be CPU or Ascend, but got {target}.")
+    if _ascend_package() is None:
+        raise RuntimeError(
+            f"For '{spec.class_name}', the device target is Ascend, but this build of ms_ops_transformer runs on the "
+            "CPU only: install it with ASCEND_HOME_PATH naming the CANN toolkit."
+        )
+
+
+def _info(spec, name):
+    reg = CustomRegOp(name)
     for i, tensor in enumerate(spec.inputs):
         reg.input(i, tensor.name)
     for i, tensor in enumerate(spec.outputs):
         reg.output(i, tensor.name)
+    return reg
+
+
+def _cpu_info(spec, attrs):
+    reg = _info(spec, spec.class_name)
     reg.dtype_format(*[DataType.None_None] * (len(spec.inputs) + len(spec.outputs)))  # dtypes are checked natively
     for name, value in attrs.items():
         reg.attr(name, "required", "all", value=value)
     return reg.target("CPU").get_op_info()
+
+
+def _ascend_info(spec):
+    """Says no values of attributes: MindSpore hands the aclnn function what a call is given, these included."""
+    reg = _info(spec, ascend.api_name(spec))
+    for column in range(spec.num_columns):
+        types = [spec.dtype_of(tensor, column) for tensor in (*spec.inputs, *spec.outputs)]
+        reg.dtype_format(*[(dtype, "DefaultFormat") for dtype in types])
+    for attr in spec.attrs:
+        reg.attr(attr.name, "required", attr.type.__name__)
+    return reg.target("Ascend").get_op_info()
 
 
 class _Primitive(ops.Custom):
@@ -86,13 +118,12 @@ class _Primitive(ops.Custom):
     a dynamic graph it also tells MindSpore to ask <Op>InferShape of the library when the dims become known.
     """
 
-    def __init__(self, spec, attrs, absent, bprop):
+    def __init__(self, spec, attrs, absent, bprop, func, reg_info):
         self._spec = spec
         self._is_absent = [tensor.name in absent for tensor in spec.inputs]
         self._inferred = {}
         self._native = _native.Op(spec.name, attrs)
-        reg_info = _reg_info(spec, {**attrs, "absent": ",".join(absent)})
-        super().__init__(f"{_level.library()}:{spec.class_name}", _unused, _unused, "aot", bprop, reg_info)
+        super().__init__(func, _unused, _unused, "aot", bprop, reg_info)
         if spec.mutable:
             self.add_prim_attr("side_effect_mem", True)
 
@@ -136,6 +167,55 @@ class _Primitive(ops.Custom):
             if arg == _SEQUENCE or (arg is None and not tensor.optional):
                 raise TypeError(f"For '{name}', '{tensor.name}' must be a Tensor, but got {arg}.")
         raise ValueError(f"For '{name}', exactly the inputs that are None must be named in `absent`.")
+
+
+class _AscendPrimitive(_Primitive):
+    """The aclnn function of an operator: its calls also get the values of the attributes.
+
+    CANN takes the values of a `host` input as a list, so that an empty one stands for None.
+    """
+
+    def __init__(self, spec, attrs, absent, bprop, func, reg_info):
+        self.lists = tuple(tensor.host and tensor.name in absent for tensor in spec.inputs)
+        super().__init__(spec, attrs, absent, bprop, func, reg_info)
+
+    def __infer__(self, *args):
+        none = {"shape": None, "dtype": None}
+        return super().__infer__(*[none if is_list else arg for arg, is_list in zip(args, self.lists)])
+
+    def _infer(self, shapes, dtypes):
+        if any(dim < 0 for shape in shapes if shape for dim in shape):
+            name = self._spec.class_name
+            raise ValueError(f"For '{name}', shapes must be known when a graph is built for Ascend, but got {shapes}.")
+        return super()._infer(shapes, dtypes)
+
+
+class _OnAscend(nn.Cell):
+    """Calls an aclnn function as a graph in every mode: call by call MindSpore passes on twelve arguments at most."""
+
+    def __init__(self, operator, lists, values):
+        super().__init__()
+        self.operator = operator
+        self.lists = lists
+        self.values = values
+
+    @ms.jit(jit_level="O0")
+    def construct(self, *tensors):
+        args = ()
+        for tensor, is_list in zip(tensors, self.lists):
+            args = args + (() if is_list else tensor,)
+        return self.operator(*args, *self.values)
+
+
+def _of_tensors(bprop, num_inputs, num_attrs):
+    """The bprop of a call that ends with the values of the attributes."""
+
+    nones = (None,) * num_attrs
+
+    def with_attrs(*args):
+        return bprop(*args[:num_inputs], *args[-2:]) + nones
+
+    return with_attrs
 
 
 def _unused(*_):

@@ -31,7 +31,7 @@ _CORES = {
 
 
 def op_type(spec):
-    """The operator's name in CANN. CANN has operators of its own named RmsNorm and so on; ours must not replace them."""
+    """The operator's name in CANN, which has a RmsNorm and more of its own: ours must not take their place."""
     return f"Mst{spec.class_name}"
 
 
@@ -107,11 +107,13 @@ def kernel_entry(spec, kernels_dir):
     names = [*(tensor.name for tensor in spec.inputs), *again, *(tensor.name for tensor in spec.outputs)]
     parameters = ", ".join(f"GM_ADDR {name}" for name in (*names, "workspace", "tiling"))
     helper = _BOOL_STORAGE if any("bool" in columns for columns in spec.dtypes.values()) else ""
-    helper += "".join(
-        f"\n#ifndef {macro}  // CANN defines none for an absent input\n#define {macro} {CPP_TYPES[spec.dtypes[symbol][0]]}\n#endif\n"
-        for symbol, macro in symbols.items()
-        if all(tensor.optional for tensor in spec.inputs if tensor.dtype == symbol)
-    )
+    for symbol, macro in symbols.items():
+        if all(tensor.optional for tensor in spec.inputs if tensor.dtype == symbol):
+            helper += f"""
+#ifndef {macro}  // CANN defines none for an absent input
+#define {macro} {CPP_TYPES[spec.dtypes[symbol][0]]}
+#endif
+"""
     return f"""\
 // Generated from op_info/{spec.family}/{spec.folder}.py: kernel entry of {spec.class_name}.
 #include "kernel_operator.h"

@@ -61,7 +61,7 @@ def _stage_host(specs, folder, kernels_dir):
 
 
 def _stage_header(header, folder, kernels_dir):
-    """A kernel's header and all that it includes of ours. CANN compiles without our include root: paths are relative."""
+    """A kernel's header and all that it includes of ours, by relative paths: CANN's build knows no root of ours."""
     target = folder / header
     if target.exists():
         return
