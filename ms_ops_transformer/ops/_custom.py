@@ -7,6 +7,7 @@ import threading
 import mindspore as ms
 from mindspore import nn, ops
 from mindspore.ops import CustomRegOp, DataType
+from mindspore.ops.function.grad.grad_func import custom_vjp
 
 from .. import _ascend_package, _level, _native
 from ..op_info import registry
@@ -58,9 +59,9 @@ def primitive(name, absent=(), **attrs):
         reg_info = _cpu_info(spec, {**values, "absent": ",".join(absent)})
         return _Primitive(spec, values, absent, bprop, f"{_level.library()}:{spec.class_name}", reg_info)
     _check_ascend(spec, target)
-    bprop = _of_tensors(bprop, len(spec.inputs), len(values)) if bprop else None
-    operator = _AscendPrimitive(spec, values, absent, bprop, ascend.api_name(spec), _ascend_info(spec))
-    return _OnAscend(operator, operator.lists, tuple(values.values()))
+    operator = _AscendPrimitive(spec, values, absent, None, ascend.api_name(spec), _ascend_info(spec))
+    call = _OnAscend(operator, operator.lists, tuple(values.values()))
+    return _with_bprop(call, bprop) if bprop else call
 
 
 primitive.__module__ = None  # amp O1 rewrites the source of what a Cell calls, but not of what belongs to no module
@@ -207,15 +208,11 @@ class _OnAscend(nn.Cell):
         return self.operator(*args, *self.values)
 
 
-def _of_tensors(bprop, num_inputs, num_attrs):
-    """The bprop of a call that ends with the values of the attributes."""
-
-    nones = (None,) * num_attrs
-
-    def with_attrs(*args):
-        return bprop(*args[:num_inputs], *args[-2:]) + nones
-
-    return with_attrs
+def _with_bprop(call, bprop):
+    """The bprop of tensors alone, for a call whose operator takes more."""
+    cell = custom_vjp(call)
+    cell.defbwd(bprop)
+    return cell
 
 
 def _unused(*_):
