@@ -1,7 +1,8 @@
 # Copyright 2026 The ms_ops_transformer authors. SPDX-License-Identifier: Apache-2.0
 """Builds and installs ms_ops_transformer. Metadata is in pyproject.toml; what is compiled how is here.
 
-pip install .                       a wheel with every instruction level of this architecture
+pip install .                       a wheel with every instruction level of this architecture, and the operators for the
+                                    card if ASCEND_HOME_PATH names a CANN toolkit
 python setup.py build_native        compiles into the source tree only what changed
 python setup.py build_native --checked              also build/lib/libmst_checked.so, which the tests use
 python setup.py build_native --cxx aarch64-linux-gnu-g++ --out DIR      libraries of another architecture
@@ -26,6 +27,7 @@ from setuptools.command.build_ext import build_ext
 ROOT = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(ROOT))
 
+from op_info import ascend_package  # noqa: E402
 from op_info.emit import cpu  # noqa: E402
 from op_info.registry import all_specs  # noqa: E402
 from op_info.spec import SpecError  # noqa: E402
@@ -322,9 +324,12 @@ class BuildExt(build_ext):
     def run(self):
         in_place = self.inplace or self.editable_mode
         package_dir = (ROOT if in_place else pathlib.Path(self.build_lib).resolve()) / "ms_ops_transformer"
+        toolkit = os.environ.get("ASCEND_HOME_PATH")
         try:
+            if toolkit:  # first: a wrong path is told at once
+                ascend_package.build(toolkit, ROOT / "build" / "ascend", package_dir / "_ascend")
             Builder(os.environ.get("CXX", "g++"), ROOT / "build").package(package_dir)
-        except CompileError as error:
+        except (CompileError, ascend_package.BuildError) as error:
             raise SystemExit(f"error: {error}") from None
         if not in_place:
             ignore = shutil.ignore_patterns("__pycache__")

@@ -4,7 +4,7 @@
 import argparse
 import sys
 
-from . import cann_check, parity
+from . import ascend_package, cann_check, parity
 from .emit import ascend, cpu
 from .registry import all_specs, get
 from .spec import ALL, REQUIRED, SpecError
@@ -18,6 +18,9 @@ def main():
     commands.add_parser("table", help="the table of README.md: dtypes and targets")
     show = commands.add_parser("show", help="the text that is generated from a spec")
     show.add_argument("op")
+    stage = commands.add_parser("stage", help="writes the project that builds the operators for the card")
+    stage.add_argument("--out", required=True, metavar="DIR", help="a folder, which is replaced")
+    stage.add_argument("--cann", required=True, metavar="HOME", help="the CANN toolkit that will build it")
     check = commands.add_parser("check", help="checks the specs and what is generated from them")
     check.add_argument("--cann", action="append", default=[], metavar="DIR", help="compile against the headers there")
     twin = commands.add_parser("twin", help="the table of docs/twin_api.md: what the twin offers")
@@ -33,6 +36,11 @@ def main():
         try:
             print(show_text(get(args.op)))
         except ValueError as error:
+            sys.exit(f"error: {error}")
+    elif args.command == "stage":
+        try:
+            ascend_package.stage(args.cann, args.out)
+        except ascend_package.BuildError as error:
             sys.exit(f"error: {error}")
     else:
         sys.exit(1 if failures(args.cann) else 0)

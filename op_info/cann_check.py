@@ -1,10 +1,11 @@
 # Copyright 2026 The ms_ops_transformer authors. SPDX-License-Identifier: Apache-2.0
-"""`python -m ms_ops_transformer.op_info check [--cann DIR]`: do the kernels compile against the real Ascend C headers?
+"""`python -m ms_ops_transformer.op_info check [--cann DIR]`: does our side for Ascend compile against the real headers?
 
 Compiles every kernel entry, for every dtype combination of its spec, with g++ in the CPU-debug mode of the header
-trees below DIR: an installed CANN 8.x toolkit, or the sources of asc-devkit and asc-tools side by side. Nothing is
-linked or run, so it needs neither a card nor a driver. An argument, a type or an instruction that the real API lacks
-is an error here although our twin might accept it.
+trees below DIR: an installed CANN 8.x toolkit, or the sources of asc-devkit and asc-tools side by side; and every
+registration against the host headers (of CANN 9 the sources of metadef and runtime). Nothing is linked or run, so it
+needs neither a card nor a driver. An argument, a type or an instruction that the real API lacks is an error here
+although our twin might accept it.
 """
 
 import os
@@ -16,6 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from . import host_check
 from .emit import ascend
 
 # The 910B as both header generations name it. No macro for a single core: the official mixed mode.
@@ -33,6 +35,11 @@ class HeaderTree:
     root: Path
     flags: tuple
     missing: tuple  # headers that the tree lacks, so that nothing can be compiled
+
+    @property
+    def is_devkit(self):
+        """Whether it is of CANN 9 or later."""
+        return DEVKIT_DEFINES[0] in self.flags
 
 
 def find_trees(directories, shim_dir):
@@ -203,11 +210,12 @@ def run(specs, kernels_dir, directories=(), show=print):
     for spec in specs:
         try:
             check_text(spec, kernels_dir)
+            ascend.op_host_text(spec, kernels_dir)
             sound.append(spec)
         except (FileNotFoundError, KeyError, ValueError) as error:
             show(f"{spec.name}: {error}")
     failures = len(specs) - len(sound)
-    show(f"{len(specs)} specs and their kernel entries checked, {failures} failed.")
+    show(f"{len(specs)} specs, their registrations and kernel entries checked, {failures} failed.")
     if not directories:
         show("Headers were not checked: name a CANN or asc-devkit tree with --cann DIR.")
         return failures
@@ -235,11 +243,27 @@ def _run_headers(specs, kernels_dir, directories, work_dir, show):
             errors = [job.result() for job in jobs]
         for spec, error in zip(specs, errors):
             entries = spec.num_columns * max(1, len(spec.variants))
-            show(f"  {spec.name:38} {entries:3} entries  {'FAIL' if error else 'ok'}")
-            if error:
-                show("    " + "\n    ".join(_first_errors(error)))
-        failures += sum(map(bool, errors))
+            failures += _report(f"{spec.name:38} {entries:7} entries", error, show)
+        failures += _run_host(specs, tree, kernels_dir, directories, work_dir, show)
     return failures
+
+
+def _run_host(specs, tree, kernels_dir, directories, work_dir, show):
+    host = host_check.find_host_tree(tree, directories)
+    if host.missing:
+        show(f"  registrations were not checked: {', '.join(host.missing)} not found below the directories given.")
+        return 0
+    errors = host_check.compile_host(host_check.host_files(specs, kernels_dir), host, kernels_dir, work_dir)
+    passes = len(host_check.PASSES)
+    return sum(_report(f"{name:44} {passes} passes", error, show) for name, error in errors.items())
+
+
+def _report(what, error, show):
+    """Whether it is a failure."""
+    show(f"  {what}  {'FAIL' if error else 'ok'}")
+    if error:
+        show("    " + "\n    ".join(_first_errors(error)))
+    return bool(error)
 
 
 def _first_errors(text, count=12):

@@ -24,24 +24,25 @@ class HostTree:
     missing: tuple
 
 
-def find_host_tree(root, is_new, directories, skipped, shim_dir):
-    """The host headers that belong to the kernel headers at `root`; of the sources of CANN 9 if is_new."""
+def find_host_tree(tree, directories):
+    """The host headers below `directories` of the generation of `tree`, a tree of kernel headers."""
     found = {name: [] for name in HEADERS + _MORE_HEADERS}
     for directory in directories:
-        for folder, subfolders, files in os.walk(directory):
-            subfolders[:] = sorted(set(subfolders) - skipped)
+        for folder, _, files in os.walk(directory):
             for name in found:
-                if Path(name).name in files and Path(folder, Path(name).name).as_posix().endswith("/" + name):
-                    found[name].append(Path(folder, Path(name).name))
+                path = Path(folder, Path(name).name)
+                if path.name in files and path.as_posix().endswith("/" + name):
+                    found[name].append(path)
 
     def generation(path):  # the newer tiling context tells both apart, for all headers below the same tree
         contexts = found["exe_graph/runtime/tiling_context.h"]
         near = max(contexts, key=lambda other: len(os.path.commonpath([other, path])), default=None)
-        return near is not None and ("SetSimdNumBlocks" in near.read_text()) == is_new
+        return near is not None and ("SetSimdNumBlocks" in near.read_text()) == tree.is_devkit
 
-    roots, missing = [shim_dir], []
+    roots = [Path(flag) for flag in tree.flags if Path(flag, "securec.h").is_file()]
+    missing = []
     for name, paths in found.items():
-        paths = sorted(paths, key=lambda path: (not generation(path), -len(os.path.commonpath([path, root]))))
+        paths = sorted(paths, key=lambda path: (not generation(path), -len(os.path.commonpath([path, tree.root]))))
         if paths:
             roots.append(paths[0].parents[name.count("/")])
         elif name in HEADERS:
@@ -52,34 +53,32 @@ def find_host_tree(root, is_new, directories, skipped, shim_dir):
     return HostTree(tuple(flags), tuple(missing))
 
 
-def compile_host(sources, tree, kernels_dir, work_dir):
-    """'' when every file of `sources` (name -> text or path) compiles in every pass, else the compiler's text."""
-    (work_dir / "ascend_types.h").write_text(ascend.types_text())
-    for name, source in sources.items():
-        path = source if isinstance(source, Path) else Path(work_dir, name)
-        if path != source:
-            path.write_text(source)
-        for flags in PASSES.values():
-            command = [
-                "g++",
-                *_FLAGS,
-                *flags,
-                "-w",
-                *tree.flags,
-                "-I",
-                str(kernels_dir),
-                "-I",
-                str(work_dir),
-                str(path),
-            ]
-            result = subprocess.run(command, capture_output=True, text=True)
-            if result.returncode:
-                return result.stderr or f"g++ ended with {result.returncode}"
+def host_files(specs, kernels_dir):
+    """{name: text} of what CANN compiles for the host: one file for all operators and one for each."""
+    files = {"ascend_host.cpp": Path(kernels_dir, "common", "ascend_host.cpp").read_text()}
+    for spec in specs:
+        files[f"{ascend.entry_name(spec)}.cpp"] = ascend.op_host_text(spec, kernels_dir)
+    return files
+
+
+def compile_host(files, host, kernels_dir, work_dir):
+    """{name: '' or the compiler's text} after compiling every file in every pass."""
+    folder = work_dir / "host"
+    folder.mkdir(exist_ok=True)
+    (folder / "ascend_types.h").write_text(ascend.types_text())
+    for name, text in files.items():
+        (folder / name).write_text(text)
+    all_files = folder / "all.cpp"  # the headers take nearly all of the time: each file alone only if there is an error
+    all_files.write_text("".join(f'#include "{name}"\n' for name in files))
+    if not _compile(all_files, host, kernels_dir):
+        return dict.fromkeys(files, "")
+    return {name: _compile(folder / name, host, kernels_dir) for name in files}
+
+
+def _compile(source, host, kernels_dir):
+    for flags in PASSES.values():
+        command = ["g++", *_FLAGS, *flags, "-w", *host.flags, "-I", str(kernels_dir), "-I", str(source.parent)]
+        result = subprocess.run([*command, str(source)], capture_output=True, text=True)
+        if result.returncode:
+            return result.stderr or f"g++ ended with {result.returncode}"
     return ""
-
-
-def host_sources(spec, kernels_dir):
-    """What CANN compiles for the host of an operator, and of all of them if spec is None."""
-    if spec is None:
-        return {"ascend_host.cpp": Path(kernels_dir, "common", "ascend_host.cpp")}
-    return {f"host_{ascend.entry_name(spec)}.cpp": ascend.op_host_text(spec, kernels_dir)}

@@ -15,17 +15,17 @@ from . import ascend, cpu
 
 VENDOR = "ms_ops_transformer"
 TEMPLATE, ASC = "template", "asc"  # the two kinds of toolkit
-_TEMPLATE_FOLDER = "tools/op_project_templates/ascendc/customize"
-_ASC_FILE = "compiler/tikcpp/ascendc_kernel_cmake/fwk_modules/func.cmake"
+TEMPLATE_FOLDER = "tools/op_project_templates/ascendc/customize"
+ASC_FILE = "compiler/tikcpp/ascendc_kernel_cmake/fwk_modules/func.cmake"
 _INCLUDE = re.compile(r'^#include "([^"]+)"', re.M)
 _CPU_SOURCES = {"native.cpp", "cpu_entry.cpp"}  # of kernels/common
 
 
 def toolkit_kind(home):
     """Which kind of toolkit is installed at `home`; None when there is none that can build operators."""
-    if Path(home, _ASC_FILE).is_file():
+    if Path(home, ASC_FILE).is_file():
         return ASC
-    return TEMPLATE if Path(home, _TEMPLATE_FOLDER, "cmake").is_dir() else None
+    return TEMPLATE if Path(home, TEMPLATE_FOLDER, "cmake").is_dir() else None
 
 
 def stage(specs, out, kind, home, kernels_dir=cpu.KERNELS):
@@ -42,7 +42,7 @@ def stage(specs, out, kind, home, kernels_dir=cpu.KERNELS):
     (out / "op_kernel" / "CMakeLists.txt").write_text(_KERNEL_ASC if kind == ASC else _KERNEL_TEMPLATE)
     (out / "CMakeLists.txt").write_text(_TOP_ASC if kind == ASC else _TOP_TEMPLATE)
     if kind == TEMPLATE:
-        shutil.copytree(Path(home, _TEMPLATE_FOLDER, "cmake"), out / "cmake")
+        shutil.copytree(Path(home, TEMPLATE_FOLDER, "cmake"), out / "cmake")
 
 
 def _stage_host(specs, folder, kernels_dir):
@@ -86,7 +86,7 @@ def _presets(specs, home):
         "vendor_name": VENDOR,
         "ASCEND_COMPUTE_UNIT": ";".join(units),
         "ASCEND_CANN_PACKAGE_PATH": str(home),
-        "CMAKE_PREFIX_PATH": str(home),
+        "ASC_DIR": f"{home}/lib64/cmake",  # of asc-config.cmake
         "ASCEND_PYTHON_EXECUTABLE": "python3",
         "ENABLE_SOURCE_PACKAGE": "True",
         "ENABLE_BINARY_PACKAGE": "True",
