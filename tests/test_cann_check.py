@@ -7,7 +7,7 @@ import pytest
 
 from ms_ops_transformer.op_info import cann_check, registry
 from ms_ops_transformer.op_info.emit import ascend
-from ms_ops_transformer.op_info.spec import OpSpec, Tensor
+from ms_ops_transformer.op_info.spec import ALL, OpSpec, Tensor
 
 KERNELS = pathlib.Path(__file__).parents[1] / "kernels"
 
@@ -48,6 +48,7 @@ SPEC = OpSpec(
     inputs=(Tensor("x", "... D", "X"), Tensor("mask", "D", "M", optional=True)),
     outputs=(Tensor("y", "... D", "X"),),
     dtypes={"X": ("float16", "float32"), "M": ("bool", "uint8")},
+    targets={"ascend910b": ALL},
     variants=("whole", "split"),
     family="moe",
     folder="toy",
@@ -84,6 +85,7 @@ def test_a_kernel_that_compiles(tmp_path, tree):
     assert cann_check.run([SPEC], _kernel(tmp_path, ""), [str(tree)], lines.append) == 0
     assert any("CANN 8.9.1" in line for line in lines)
     assert any(line.split() == ["toy", "4", "entries", "ok"] for line in lines)
+    assert any("registrations were not checked: register/op_def_registry.h" in line for line in lines)
 
 
 def test_a_kernel_that_does_not(tmp_path, tree):

@@ -52,13 +52,14 @@ def primitive(name, absent=(), **attrs):
     spec = registry.get(name)
     values = _check.attributes(spec, attrs)
     _check_build(spec)
+    target = ms.get_context("device_target")
+    if target != "CPU":
+        _check_ascend(spec, target)
     factory = _BPROPS.get(name)
     bprop = factory({**values, "absent": absent}) if factory else None
-    target = ms.get_context("device_target")
     if target == "CPU":
         reg_info = _cpu_info(spec, {**values, "absent": ",".join(absent)})
         return _Primitive(spec, values, absent, bprop, f"{_level.library()}:{spec.class_name}", reg_info)
-    _check_ascend(spec, target)
     operator = _AscendPrimitive(spec, values, absent, None, ascend.api_name(spec), _ascend_info(spec))
     call = _OnAscend(operator, operator.lists, tuple(values.values()))
     return _with_bprop(call, bprop) if bprop else call
