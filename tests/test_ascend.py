@@ -293,3 +293,27 @@ def test_call_and_gradient_of_an_aclnn_function():
     for found in (ms.grad(loss, (0, 1))(x, gamma), ms.jit(ms.grad(loss, (0, 1)))(x, gamma)):
         for a, b in zip(found, expected):
             np.testing.assert_array_equal(a.asnumpy(), b)
+
+
+# ---- the first script for a card
+
+
+def _smoke(*arguments):
+    command = [sys.executable, str(ROOT / "examples" / "ascend_smoke.py"), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
+
+
+def test_smoke_off_a_card():
+    done = _smoke()
+    assert done.returncode == 1
+    assert "error: this build of ms_ops_transformer has no Ascend package" in done.stderr or (
+        "error: MindSpore cannot use the device Ascend" in done.stderr
+    )
+
+
+def test_smoke_compares_every_operator():
+    done = _smoke("--device", "CPU")
+    rows = [line.split() for line in done.stdout.splitlines() if line.endswith(("ok", "FAIL"))]
+    assert {row[0] for row in rows} == {spec.name for spec in SPECS}, done.stdout + done.stderr
+    assert len(rows) == sum(spec.num_columns for spec in SPECS)
+    assert done.returncode == 0 and "0 failed." in done.stdout, done.stdout

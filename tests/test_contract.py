@@ -2,6 +2,7 @@
 """Walks the registry: every operator has all its parts, and every way to infer a shape gives the real one."""
 
 import pathlib
+import re
 import subprocess
 
 import mindspore as ms
@@ -13,7 +14,7 @@ from mindspore import nn
 from op_examples import example
 
 from ms_ops_transformer import _level, _native, ops
-from ms_ops_transformer.op_info.emit import cpu
+from ms_ops_transformer.op_info.emit import ascend, cpu
 from ms_ops_transformer.op_info.registry import all_specs
 from ms_ops_transformer.ops._custom import primitive
 
@@ -34,6 +35,25 @@ def test_kernel_and_tiling(spec):
     assert f"struct {spec.class_name}TilingData {{" in (folder / f"{spec.folder}_tiling.h").read_text() or (
         f"using {spec.class_name}TilingData =" in (folder / f"{spec.folder}_tiling.h").read_text()
     )
+
+
+@by_name
+def test_ascend_side(spec):
+    """A registration for each Ascend target and a kernel entry, with the same tensors in the same columns of dtypes."""
+    assert ascend.socs(spec), "an operator that the card does not have"
+    host, entry = ascend.op_host_text(spec), ascend.kernel_entry(spec, cpu.KERNELS)
+    for soc in ascend.socs(spec):
+        assert f'AICore().AddConfig("{soc}"' in host
+    outputs = (*ascend.updated(spec), *spec.outputs)
+    declared = re.findall(r'(Input|Output)\("(\w+)"\)\s+\.ParamType\(\w+\)\s+\.DataType\(\{([^}]*)\}\)', host)
+    want = [("Input", tensor) for tensor in spec.inputs] + [("Output", tensor) for tensor in outputs]
+    assert [(role, name) for role, name, _ in declared] == [(role, tensor.name) for role, tensor in want]
+    own = {other: dtype for dtype, other in ascend.GE_TYPES.items()}
+    for (_, tensor), (_, _, types) in zip(want, declared):
+        columns = [own[name.removeprefix("ge::")] for name in types.split(", ")]
+        assert columns == [spec.dtype_of(tensor, column) for column in range(spec.num_columns)], tensor.name
+    parameters = re.search(rf"void {ascend.entry_name(spec)}\((.*)\) {{", entry)[1].split(", ")
+    assert len(parameters) == len(want) + 2  # and workspace and tiling
 
 
 @pytest.mark.parametrize("spec", OPERATORS, ids=lambda spec: spec.name)

@@ -37,7 +37,7 @@ def stage(specs, out, kind, home, kernels_dir=cpu.KERNELS):
     for spec in specs:
         (out / "op_kernel" / f"{ascend.entry_name(spec)}.cpp").write_text(ascend.kernel_entry(spec, kernels_dir))
         _stage_header(ascend.kernel_header(spec, kernels_dir), out / "op_kernel", kernels_dir)
-    (out / "CMakePresets.json").write_text(_presets(specs, home))
+    (out / "CMakePresets.json").write_text(_presets(specs, kind, home))
     (out / "op_host" / "CMakeLists.txt").write_text(_HOST_ASC if kind == ASC else _HOST_TEMPLATE)
     (out / "op_kernel" / "CMakeLists.txt").write_text(_KERNEL_ASC if kind == ASC else _KERNEL_TEMPLATE)
     (out / "CMakeLists.txt").write_text(_TOP_ASC if kind == ASC else _TOP_TEMPLATE)
@@ -79,19 +79,20 @@ def _stage_header(header, folder, kernels_dir):
         _stage_header(name, folder, kernels_dir)
 
 
-def _presets(specs, home):
+def _presets(specs, kind, home):
     units = sorted({soc for spec in specs for soc in ascend.socs(spec)})
     variables = {
         "CMAKE_BUILD_TYPE": "Release",
         "vendor_name": VENDOR,
         "ASCEND_COMPUTE_UNIT": ";".join(units),
         "ASCEND_CANN_PACKAGE_PATH": str(home),
-        "ASC_DIR": f"{home}/lib64/cmake",  # of asc-config.cmake
         "ASCEND_PYTHON_EXECUTABLE": "python3",
         "ENABLE_SOURCE_PACKAGE": "True",
         "ENABLE_BINARY_PACKAGE": "True",
         "CMAKE_INSTALL_PREFIX": "${sourceDir}/installed",
     }
+    if kind == ASC:
+        variables["ASC_DIR"] = f"{home}/lib64/cmake"  # of asc-config.cmake
     preset = {"name": "default", "generator": "Unix Makefiles", "binaryDir": "${sourceDir}/build_out"}
     preset["cacheVariables"] = variables
     version = {"major": 3, "minor": 19, "patch": 0}
