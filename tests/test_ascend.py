@@ -51,14 +51,15 @@ def test_registration_of_the_toy(tmp_path):
     assert re.findall(r'(Input|Output)\("(\w+)"\)', inputs) == [
         ("Input", "x"), ("Input", "cache"), ("Input", "lengths"), ("Output", "cache"), ("Output", "y"),
     ]  # fmt: skip
-    assert "{ge::DT_FLOAT16, ge::DT_BOOL}" in inputs and "std::vector<ge::Format>(2, ge::FORMAT_ND)" in inputs
+    half, boolean = ascend.GE_TYPES["float16"], ascend.GE_TYPES["bool"]
+    assert f"{{ge::{half}, ge::{boolean}}}" in inputs and "std::vector<ge::Format>(2, " in inputs
     assert re.search(r'Input\("lengths"\)\s+\.ParamType\(OPTIONAL\)[^;]*\.ValueDepend\(OPTIONAL\);', inputs)
     assert 'Attr("count").AttrType(REQUIRED).Int();' in inputs
     assert 'Attr("scale").AttrType(OPTIONAL).Float(0.5f);' in inputs
     assert 'Attr("mode").AttrType(OPTIONAL).String("a");' in inputs
     assert 'mst::AscendTiling("toy", mst::KernelCores::kVectorInStep, context)' in inputs
     assert 'AddConfig("ascend910b");' in inputs and 'AddConfig("ascend950", ascend950);' in config
-    assert "DT_FLOAT16" not in config and "DT_BOOL" in config
+    assert half not in config and boolean in config
     assert "GM_ADDR x, GM_ADDR cache, GM_ADDR lengths, GM_ADDR cache_again, GM_ADDR y" in ascend.kernel_entry(
         spec, tmp_path
     )
