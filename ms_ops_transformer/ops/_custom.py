@@ -7,7 +7,6 @@ import threading
 import mindspore as ms
 from mindspore import nn, ops
 from mindspore.ops import CustomRegOp, DataType
-from mindspore.ops.function.grad.grad_func import custom_vjp
 
 from .. import _ascend_package, _level, _native
 from ..op_info import registry
@@ -211,6 +210,8 @@ class _OnAscend(nn.Cell):
 
 def _with_bprop(call, bprop):
     """The bprop of tensors alone, for a call whose operator takes more."""
+    from mindspore.ops.function.grad.grad_func import custom_vjp  # not public, and of no use on the CPU
+
     cell = custom_vjp(call)
     cell.defbwd(bprop)
     return cell
