@@ -58,6 +58,7 @@ __aicore__ inline void RowScale(const AscendC::LocalTensor<float>& dst, const As
     for (int64_t row = 0; row < rows; ++row) {
       AscendC::Muls(dst[row * pitch], tile[row * pitch], factors.GetValue(row), static_cast<int32_t>(cols));
     }
+    WaitPipe<AscendC::HardEvent::S_V>();
     AscendC::PipeBarrier<PIPE_V>();
     return;
   }
@@ -131,7 +132,11 @@ __aicore__ inline void RowMulAdd(const AscendC::LocalTensor<float>& dst, const A
   RowsWithRow<MulAddInstruction>(dst, tile, factor, rows, cols, pitch, factorPitch);
 }
 
-// maxima[row] = maximum of tile[row, :]. Destroys the tile. `work` as in RowSum.
+// maxima[row] = maximum of tile[row, :]. Destroys the tile. `work`: MaxWorkFloats(cols) floats, for a value and an index
+// of each repeat.
+__aicore__ inline int64_t MaxWorkFloats(int64_t cols) {
+  return RoundUpOf(2 * CeilDivOf(cols, kRepeatFloats), kBlockFloats);
+}
 __aicore__ inline void RowMax(const AscendC::LocalTensor<float>& maxima, const AscendC::LocalTensor<float>& tile,
                               const AscendC::LocalTensor<float>& work, int64_t rows, int64_t cols, int64_t pitch) {
   if (!IsShortRow(cols, pitch)) {
