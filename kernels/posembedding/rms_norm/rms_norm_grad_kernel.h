@@ -109,7 +109,7 @@ class RmsNormGradKernel {
       for (int64_t i = 0; i < rows; ++i) {
         Axpy(tiles.dy[i * pitch], tiles.x[i * pitch], coef.GetValue(i), static_cast<int32_t>(D));
       }
-      PipeBarrier<PIPE_V>();
+      WaitPipe<HardEvent::S_V>();
       RowScale(tiles.work, tiles.dy, rstd, spreadBuf_.Get<float>(), rows, D, pitch);
       StoreDx(tiles, row, rows, 0, D);
       rstdQueue_.FreeTensor(rstd);
@@ -189,13 +189,14 @@ class RmsNormGradKernel {
       RowSum(sum, tiles.dy, workBuf_.Get<float>(), 1, cols, tiling_->pitch);
       WaitPipe<HardEvent::V_S>();
       total += sum.GetValue(0);
+      WaitPipe<HardEvent::S_V>();
       FreeTiles(tiles);
       if (!isResident_) gamma_.Free(gamma);
     }
     return total;
   }
 
-  // coef[i] = -coef[i] / D * rstd[i]^2
+  // coef[i] = -coef[i] / D * rstd[i]^2, for the scalar unit, which waits for it
   __aicore__ inline void Coefficients(const LocalTensor<float>& coef, const LocalTensor<float>& rstd, int64_t rows) {
     const int32_t count = static_cast<int32_t>(rows);
     Muls(coef, coef, -tiling_->oneOverD, count);
@@ -203,13 +204,12 @@ class RmsNormGradKernel {
     Mul(coef, coef, rstd, count);
     PipeBarrier<PIPE_V>();
     Mul(coef, coef, rstd, count);
-    PipeBarrier<PIPE_V>();
   }
 
+  // A tile's product has a barrier before it is added.
   __aicore__ inline LocalTensor<float> ZeroPart(int64_t cols) {
     LocalTensor<float> part = partQueue_.template AllocTensor<float>();
     Duplicate(part, 0.0f, static_cast<int32_t>(RoundUpOf(cols, kBlockFloats)));
-    PipeBarrier<PIPE_V>();
     return part;
   }
 
@@ -251,6 +251,7 @@ class RmsNormGradKernel {
     } else {
       Cast(out, sum, RoundMode::CAST_RINT, cols);
     }
+    PipeBarrier<PIPE_V>();  // the next columns overwrite the sums
     dxQueue_.EnQue(out);
     out = dxQueue_.template DeQue<G>();
     CopyRowsOut(dgammaGm_[col], out, 1, cols, cols, RoundUpOf(cols, kUbBlockBytes / sizeof(G)));

@@ -83,8 +83,7 @@ class RmsNormKernel {
   __aicore__ inline void SplitRow(int64_t row, const LocalTensor<float>& wholeGamma) {
     LocalTensor<float> sum = sumBuf_.Get<float>();
     LocalTensor<float> part = partBuf_.Get<float>();
-    Duplicate(sum, 0.0f, kBlockFloats);
-    PipeBarrier<PIPE_V>();
+    Duplicate(sum, 0.0f, kBlockFloats);  // SumOfSquares has barriers before the first addition
     for (int64_t col = 0; col < tiling_->D; col += tiling_->colsPerTile) {
       const int64_t cols = MinOf(tiling_->colsPerTile, tiling_->D - col);
       CopyIn(xGm_, row, 1, col, cols);
@@ -174,6 +173,7 @@ class RmsNormKernel {
     RowMul(yFloat, yFloat, gamma, rows, cols, tiling_->pitch);
     if constexpr (!IsSameType<X, float>::value) {
       Cast(y, yFloat, RoundMode::CAST_RINT, rows * tiling_->pitch);
+      PipeBarrier<PIPE_V>();  // the next tile overwrites yFloat
     }
   }
 
