@@ -161,6 +161,7 @@ class RotaryPositionEmbeddingTableGradKernel {
     RowMul(dsin, dsin, signBuf_.Get<float>(), vs, tiling_->pitch, tiling_->pitch);
     Store(dcosQueue_, dcosGm_[tableRow * tiling_->D], dcosBuf_.Get<float>(), vs);
     Store(dsinQueue_, dsinGm_[tableRow * tiling_->D], dsin, vs);
+    PipeBarrier<PIPE_V>();  // the next tile overwrites the sums
   }
 
   __aicore__ inline void Store(TQue<TPosition::VECOUT, 1>& queue, const GlobalTensor<T>& dst,
