@@ -46,6 +46,7 @@ class ScatterPaKvCacheKernel {
         if (IsMine(slots.GetValue(i))) ScatterRun(token + i, run, slots.GetValue(i));
         i += run;
       }
+      WaitPipe<HardEvent::S_MTE2>();  // FreeTensor makes the copy wait for the vector pipe only
       slotQueue_.FreeTensor(slots);
     }
   }
