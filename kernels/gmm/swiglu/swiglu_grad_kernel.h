@@ -102,6 +102,7 @@ class SwigluGradKernel {
       Cast(dup, dy, RoundMode::CAST_RINT, count);
       Cast(dgate, up, RoundMode::CAST_RINT, count);
     }
+    PipeBarrier<PIPE_V>();  // the next tile overwrites what these read
     dyQueue_.FreeTensor(dyStored);
     gateQueue_.FreeTensor(gateStored);
     upQueue_.FreeTensor(upStored);

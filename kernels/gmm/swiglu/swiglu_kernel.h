@@ -67,7 +67,6 @@ class SwigluKernel {
     const float beta = 1.0f;
     if constexpr (IsSameType<X, float>::value) {
       SwiGLU(y, up, gate, beta, count);
-      PipeBarrier<PIPE_V>();
     } else {
       LocalTensor<float> gateFloat = gateBuf_.Get<float>();
       LocalTensor<float> upFloat = upBuf_.Get<float>();
