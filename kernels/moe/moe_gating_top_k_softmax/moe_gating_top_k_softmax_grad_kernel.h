@@ -41,7 +41,7 @@ class MoeGatingTopKSoftmaxGradKernel {
     pipe->InitBuffer(tempBuf_, experts * sizeof(float));
     pipe->InitBuffer(rowBuf_, rows * sizeof(float));
     pipe->InitBuffer(spreadBuf_, rows * kUbBlockBytes);
-    pipe->InitBuffer(workBuf_, ReduceWorkFloats(tiling->expertPitch) * sizeof(float));
+    pipe->InitBuffer(workBuf_, MaxWorkFloats(tiling->expertPitch) * sizeof(float));
   }
 
   __aicore__ inline void Process() {
@@ -89,8 +89,7 @@ class MoeGatingTopKSoftmaxGradKernel {
       Duplicate(grad, 0.0f, count);
     }
     if (tiling_->renorm) Duplicate(chosen, 0.0f, count);
-    WaitPipe<HardEvent::MTE2_S>();
-    WaitPipe<HardEvent::V_S>();
+    WaitPipe<HardEvent::V_S>();  // DeQue made the vector pipe wait for the copies
     for (int64_t row = 0; row < rows; ++row) {
       for (int64_t j = 0; j < k; ++j) {
         const int64_t expert = experts.GetValue(row * choicePitch + j);
@@ -172,6 +171,7 @@ class MoeGatingTopKSoftmaxGradKernel {
       PipeBarrier<PIPE_V>();
       Cast(dx, grad, RoundMode::CAST_RINT, static_cast<uint32_t>(count));
     }
+    PipeBarrier<PIPE_V>();  // the next tile overwrites what these read
     dxQueue_.EnQue(dx);
     dx = dxQueue_.template DeQue<X>();
     CopyRowsOut(dxGm_[token * E], dx, rows, E, E, pitch);

@@ -77,7 +77,8 @@ class MoeGatingTopKSoftmaxKernel {
   static constexpr int64_t kRecordFloats = 2;
   static constexpr int64_t kWays = 4;  // lists that one merge takes
 
-  // Expert numbers of every row, and the row numbers of a tile whose first token is 0.
+  // Expert numbers of every row, and the row numbers of a tile whose first token is 0. CopyIn has a barrier before their
+  // first use.
   __aicore__ inline void FillNumbers(int64_t rows) {
     LocalTensor<int32_t> numbers = numberBuf_.Get<int32_t>();
     CreateVecIndex(numbers, int32_t{0}, static_cast<uint32_t>(tiling_->expertPitch));
@@ -91,7 +92,6 @@ class MoeGatingTopKSoftmaxKernel {
       Adds(first[row * tiling_->choicePitch], first, static_cast<int32_t>(row),
            static_cast<int32_t>(tiling_->choicePitch));
     }
-    PipeBarrier<PIPE_V>();
   }
 
   // The logits as floats, padded with -inf.
@@ -260,7 +260,7 @@ class MoeGatingTopKSoftmaxKernel {
       Duplicate(experts[row * tiling_->choicePitch], static_cast<int32_t>(tiling_->E),
                 static_cast<int32_t>(tiling_->k));
     }
-    PipeBarrier<PIPE_V>();
+    WaitPipe<HardEvent::S_MTE2>();  // FreeTensor makes the copy wait for the vector pipe only
     finishedQueue_.FreeTensor(finished);
   }
 
