@@ -133,6 +133,7 @@ class FlashDropout {
     AscendC::PipeBarrier<PIPE_V>();
     AscendC::Or(either.ReinterpretCast<uint16_t>(), hash.ReinterpretCast<uint16_t>(),
                 shifted.ReinterpretCast<uint16_t>(), 2 * count);
+    AscendC::PipeBarrier<PIPE_V>();
     AscendC::And(shifted.ReinterpretCast<uint16_t>(), hash.ReinterpretCast<uint16_t>(),
                  shifted.ReinterpretCast<uint16_t>(), 2 * count);
     AscendC::PipeBarrier<PIPE_V>();

@@ -32,9 +32,9 @@ class FlashGradBias {
     const int64_t offset = shape_->packed != 0
                                ? shape_->N * sequence.pairBase + (head * sequence.rows + rowBegin) * keys
                                : sequence.index * shape_->pseBatch + head * shape_->pseHead + rowBegin * keys;
-    AscendC::LocalTensor<T> zeros = tile_->strip.outQue().template AllocTensor<T>();
+    AscendC::LocalTensor<T> zeros = tile_->strip.scoresQue().template AllocTensor<T>();
     ClearRows(dpseGm_[offset], zeros, tiles_->stripFloats, 1, (rowEnd - rowBegin) * keys, (rowEnd - rowBegin) * keys);
-    tile_->strip.outQue().FreeTensor(zeros);
+    tile_->strip.scoresQue().FreeTensor(zeros);
   }
 
   __aicore__ inline void ProcessPse(int64_t index) {
@@ -58,7 +58,6 @@ class FlashGradBias {
           for (int64_t r = row; r < rowEnd; r += qRows) SumBlock(sequence, n, r, MinOf(qRows, rowEnd - r), super);
         }
       }
-      WaitPipe<AscendC::HardEvent::MTE3_MTE2>();
       const int64_t offset = batch * shape_->pseBatch + head * shape_->pseHead + row * shape_->pseRow + super;
       for (int64_t r = 0; r < sumRows; ++r) Write(dpseGm_[offset + r * shape_->pseRow], r * tiles_->superRows, cols);
     }
@@ -126,6 +125,7 @@ class FlashGradBias {
         AddTo(block.tile, r, strip, super);
         tile_->FreeStrips();
       }
+      WaitPipe<AscendC::HardEvent::V_S>();  // the cube writes the products again
     }
   }
 

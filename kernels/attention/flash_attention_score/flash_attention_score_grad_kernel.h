@@ -136,6 +136,7 @@ class FlashAttentionScoreGradKernel {
       tile.Differentiate(unit.sequence, block, r, rows, false, true, storesPse);
       WaitPipe<AscendC::HardEvent::V_S>();
       for (int64_t i = 0; i < rows; ++i) sums_.AddRow(unit, block, r + i, i, chunkRow + r + i);
+      WaitPipe<AscendC::HardEvent::S_MTE2>();  // the next strips take the place of these
       tile.FreeStrips();
     }
   }

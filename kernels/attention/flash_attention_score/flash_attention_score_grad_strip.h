@@ -62,14 +62,13 @@ class FlashGradStrip {
   __aicore__ inline OutQue& outQue() { return outQue_; }
   __aicore__ inline AscendC::LocalTensor<float> Work() { return strip_.Work(); }
 
-  // Maximum, sum and delta of the `rows` rows from `row` on.
+  // Maximum, sum and delta of the `rows` rows from `row` on. The scalar unit has waited for the readers of the block
+  // before, and LoadDelta makes the vector pipe wait for all copies.
   __aicore__ inline void LoadRows(const FlashSequence& sequence, int64_t head, int64_t row, int64_t rows) {
-    WaitPipe<AscendC::HardEvent::V_MTE2>();  // the block before may still read them
     const int64_t stat =
         sequence.index * shape_->statBatch + head * shape_->statHead + (sequence.rowBase + row) * shape_->statRow;
     CopyRowsIn(Max(0), maxGm_[stat], rows, kFlashStatCopies, shape_->statRow, kFlashStatCopies);
     CopyRowsIn(Sum(0), sumGm_[stat], rows, kFlashStatCopies, shape_->statRow, kFlashStatCopies);
-    WaitPipe<AscendC::HardEvent::MTE2_V>();
     const int64_t pieceRows = MinOf(kDeltaRows, tiles_->stripFloats / tiles_->dvPad);
     const int64_t y =
         sequence.index * shape_->outBatch + head * shape_->outHead + (sequence.rowBase + row) * shape_->outRow;
@@ -124,13 +123,15 @@ class FlashGradStrip {
   // A strip of what Compute gave to GM in T, rows `gmPitch` apart.
   __aicore__ inline void StoreStrip(const AscendC::GlobalTensor<T>& gm, const AscendC::LocalTensor<float>& strip,
                                     int64_t rows, int64_t cols, int64_t pitch, int64_t gmPitch) {
-    if constexpr (std::is_same_v<T, float>) {  // as it is; nothing may change it before it is out
+    // The caller may change the strip afterwards.
+    if constexpr (std::is_same_v<T, float>) {
       WaitPipe<AscendC::HardEvent::V_MTE3>();
       CopyRowsOut(gm, strip, rows, cols, gmPitch, pitch);
       WaitPipe<AscendC::HardEvent::MTE3_V>();
     } else {
       AscendC::LocalTensor<T> out = outQue_.template AllocTensor<T>();
       AscendC::Cast(out, strip, AscendC::RoundMode::CAST_RINT, static_cast<int32_t>(rows * pitch));
+      AscendC::PipeBarrier<PIPE_V>();
       outQue_.EnQue(out);
       out = outQue_.template DeQue<T>();
       CopyRowsOut(gm, out, rows, cols, gmPitch, pitch);
@@ -161,7 +162,6 @@ class FlashGradStrip {
     const uint32_t k = static_cast<uint32_t>(tile.colsPad);
     AscendC::SimpleSoftMax<float>(probs_, Sum(r), Max(r), probs_, Work().template ReinterpretCast<uint8_t>(),
                                   SoftMaxTiling{}, AscendC::SoftMaxShapeInfo{m, k, m, k});
-    AscendC::PipeBarrier<PIPE_V>();
     const bool drops = shape_->dropKind != 0;
     if (drops) {
       const AscendC::LocalTensor<float> factor = factorBuf_.Get<float>();

@@ -106,8 +106,7 @@ class FlashGradSums {
     const int32_t Dv = static_cast<int32_t>(shape_->Dv);
     Load(query, queryGm_[s.index * shape_->qBatch + tile.head * shape_->qHead + row * shape_->qRow], D);
     Load(dy, dyGm_[s.index * shape_->outBatch + tile.head * shape_->outHead + row * shape_->outRow], Dv);
-    AscendC::Duplicate(sum, 0.0f, D);
-    AscendC::PipeBarrier<PIPE_V>();
+    AscendC::Duplicate(sum, 0.0f, D);  // Load has a barrier before the first addition
     for (int32_t c = 0; c < tile.cols; ++c) {
       const uint32_t pair = static_cast<uint32_t>(i * tile.colsPad + c);
       if (!tile_->strip.IsVisible(pair)) continue;
@@ -156,7 +155,6 @@ class FlashGradSums {
                                bool stores) {
     const int64_t pieceRows = MinOf(kPieceRows, tiles_->stripFloats / pitch);
     bool finite = true;
-    WaitPipe<AscendC::HardEvent::MTE3_MTE2>();  // the last sums of this core
     for (int64_t r = 0; r < rows; r += pieceRows) {
       const int64_t piece = MinOf(pieceRows, rows - r);
       AscendC::LocalTensor<float> tile = tile_->strip.scoresQue().template AllocTensor<float>();
@@ -164,7 +162,6 @@ class FlashGradSums {
       tile_->strip.scoresQue().EnQue(tile);
       tile = tile_->strip.scoresQue().template DeQue<float>();
       if (stores) tile_->strip.StoreStrip(out[r * outPitch], tile, piece, cols, pitch, outPitch);
-      AscendC::PipeBarrier<PIPE_V>();
       finite = IsFinite(tile, piece, cols, pitch) && finite;
       tile_->strip.scoresQue().FreeTensor(tile);
     }

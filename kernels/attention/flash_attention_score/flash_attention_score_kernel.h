@@ -188,7 +188,6 @@ class FlashAttentionScoreKernel {
     dropout_.Apply(scores, strip_.Work(), sequence, tile, row + r, rows);
     if (careful_) {
       AscendC::Select(scores, strip_.Bits(), scores, -1.0f, AscendC::SELMODE::VSEL_TENSOR_SCALAR_MODE, compareCount);
-      AscendC::PipeBarrier<PIPE_V>();
       AddVisible(scores, sequence, kvHead, tile, r, rows);
     } else {
       StoreProbs(scores, tile, r, rows);
@@ -239,6 +238,7 @@ class FlashAttentionScoreKernel {
       }
       AscendC::PipeBarrier<PIPE_V>();
     }
+    WaitPipe<AscendC::HardEvent::S_MTE2>();  // the next strip takes the place of the probabilities
   }
 
   const FlashAttentionScoreTilingData* tiling_;

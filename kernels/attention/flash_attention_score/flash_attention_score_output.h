@@ -70,8 +70,7 @@ class FlashOutput {
 
   __aicore__ inline void Store(const AscendC::GlobalTensor<float>& gm) {
     WaitPipe<AscendC::HardEvent::V_MTE3>();
-    AscendC::DataCopy(gm, state_, static_cast<uint32_t>(stateFloats()));
-    WaitPipe<AscendC::HardEvent::MTE3_V>();
+    AscendC::DataCopy(gm, state_, static_cast<uint32_t>(stateFloats()));  // Reset and Load wait for it
   }
 
   // output[r, :] *= alpha[r]
