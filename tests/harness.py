@@ -148,18 +148,33 @@ class Op:
         self.douts = tuple(douts if douts is not None else outputs[:1])
         self.prepare = lru_cache(maxsize=512)(self._prepare)
 
-    def _prepare(self, c, dtype):
-        """(inputs, cotangents, [(name, ref, naive, dtype, unit, exact) per output], [... per gradient])"""
+    def draw(self, c, dtype):
+        """(inputs, cotangents, float64 inputs, float64 results)"""
         rng = np.random.default_rng(zlib.crc32(f"{self.fn.__name__} {c.name}".encode()))
         store = NUMPY[dtype]
         ins = {
             k: v.astype(store) if v.dtype == np.float64 else v for k, v in self.make(c, rng).items() if v is not None
         }
         wide = {k: v.astype(np.float64) if v.dtype in NUMPY.values() else v for k, v in ins.items()}
+        with np.errstate(all="ignore"):
+            refs = _tuple(self.forward(c, **wide))
+        douts = {}
+        if any(g in ins for g in self.grads(c)):
+            for name, ref in zip(self.names(c), refs):
+                if name in self.douts:
+                    douts[name] = rng.standard_normal(ref.shape).astype(store)
+            if c.get("edit_douts"):
+                c.edit_douts(douts)
+        return ins, douts, wide, refs
+
+    def _prepare(self, c, dtype):
+        """(inputs, cotangents, [(name, ref, naive, dtype, unit, exact) per output], [... per gradient])"""
+        ins, douts, wide, refs = self.draw(c, dtype)
+        store = NUMPY[dtype]
         low = {k: (Rounded.of(v, store) if v.dtype == store else v) for k, v in ins.items()}
         results = []
         with np.errstate(all="ignore"):
-            refs, naives = (_tuple(self.forward(c, **x)) for x in (wide, low))
+            naives = _tuple(self.forward(c, **low))
             # Results kept in float32 were never rounded to the operator's dtype.
             single = {k: Rounded.of(v, np.float32) if v.dtype == store else v for k, v in ins.items()}
             singles = _tuple(self.forward(c, **single)) if self.float32 and store != np.float32 else naives
@@ -167,14 +182,9 @@ class Op:
                 own = "float32" if name in self.float32 else dtype
                 naive = exact if own == "float32" else naive
                 results.append((name, ref, naive, own, own, name in self.exact))
-            douts, gradients = {}, []
+            gradients = []
             grads = [g for g in self.grads(c) if g in ins]
             if grads:
-                for name, ref in zip(self.names(c), refs):
-                    if name in self.douts:
-                        douts[name] = rng.standard_normal(ref.shape).astype(store)
-                if c.get("edit_douts"):
-                    c.edit_douts(douts)
                 d64 = [d.astype(np.float64) for d in douts.values()]
                 dlow = [Rounded.of(d, store) for d in douts.values()]
                 pairs = [_tuple(self.gradient(c, *d, **x)) for d, x in ((d64, wide), (dlow, low))]
