@@ -61,7 +61,10 @@ LEVELS = {
     },
     "aarch64": {"neon": "-O3"},
 }
-CHECKED = {"x86_64": f"-O2 -g1 {_AVX2} -DMST_TWIN_CHECKED", "aarch64": "-O2 -g1 -DMST_TWIN_CHECKED"}
+# The checked build finds the kernel's line by walking the stack; two lines must not become one call.
+_CHECKED = "-O2 -g1 -fno-omit-frame-pointer -fno-optimize-sibling-calls -fno-crossjumping -fno-tree-tail-merge"
+_CHECKED += " -DMST_TWIN_CHECKED"
+CHECKED = {"x86_64": f"{_CHECKED} {_AVX2}", "aarch64": _CHECKED}
 
 
 class CompileError(Exception):
@@ -221,7 +224,7 @@ class Builder:
             objects = self._compile_all(self.level_sources(level == "checked"), level, flags.split())
             specs = [spec for spec in all_specs().values() if spec.name in objects]
             names = " ".join(f"{symbol};" for spec in specs for symbol in cpu.exported_symbols(spec))
-            script = self._generate(f"{level}.map", f"{{ global: {cpu.LAUNCH_BEGIN}; {names} local: *; }};\n")
+            script = self._generate(f"{level}.map", f"{{ global: {cpu.CHECKED_EXPORTS} {names} local: *; }};\n")
             flags = [f"-Wl,--version-script={script}", f"-L{runtime_dir}", "-lmst_runtime"]
             flags += ["-Wl,-rpath,$ORIGIN", "-Wl,--no-undefined", "-pthread"]
             self._link(lib_dir / f"libmst_{level}.so", objects, flags, [script])

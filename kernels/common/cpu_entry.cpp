@@ -62,16 +62,17 @@ void RunCore(void* context, int /*core*/) {
 
 std::vector<GmBuffer> BuffersOf(const OpArgs& args, void* workspace, int64_t workspaceBytes) {
   std::vector<GmBuffer> buffers;
-  const auto add = [&](const std::vector<TensorDesc>& descs, const std::vector<TensorArg>& tensors) {
+  const auto add = [&](const std::vector<TensorDesc>& descs, const std::vector<TensorArg>& tensors, bool isInput) {
     for (size_t i = 0; i < tensors.size(); ++i) {
       int64_t bytes = SizeOf(tensors[i].dtype);
       for (const int64_t dim : tensors[i].shape) bytes *= dim;
-      if (tensors[i].data != nullptr) buffers.push_back({descs[i].name, tensors[i].data, bytes});
+      const GmRole role = !isInput ? GmRole::kOutput : descs[i].isMutable ? GmRole::kUpdated : GmRole::kInput;
+      if (tensors[i].data != nullptr) buffers.push_back({descs[i].name, tensors[i].data, bytes, role});
     }
   };
-  add(args.desc().inputs, args.inputs());
-  add(args.desc().outputs, args.outputs());
-  if (workspaceBytes > 0) buffers.push_back({"workspace", workspace, workspaceBytes});
+  add(args.desc().inputs, args.inputs(), true);
+  add(args.desc().outputs, args.outputs(), false);
+  if (workspaceBytes > 0) buffers.push_back({"workspace", workspace, workspaceBytes, GmRole::kWorkspace});
   return buffers;
 }
 

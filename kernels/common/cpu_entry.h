@@ -14,11 +14,15 @@ namespace mst {
 // The part of the calling logical core. gm: inputs, then outputs, nullptr where absent.
 using KernelFn = void (*)(int column, void** gm, void* workspace, const void* tiling);
 
+// An input that is read, one that is updated in place, an output, the workspace.
+enum class GmRole { kInput, kUpdated, kOutput, kWorkspace };
+
 // A tensor of a launch, or its workspace.
 struct GmBuffer {
   const char* name;
   void* data;
   int64_t bytes;
+  GmRole role;
 };
 // Told the platform and the buffers of a launch before its cores run: the export "mst_launch_begin" of the checked
 // library.

@@ -1,8 +1,8 @@
 // Copyright 2026 The ms_ops_transformer authors. SPDX-License-Identifier: Apache-2.0
 // Where the checked build sees what a kernel does. In the fast build everything here is empty and costs nothing.
 //
-// Every instruction hands its operands and its work to one of the functions below; the fast build does the work at
-// once, the checked build looks at the operands first and may do the work later.
+// Every instruction hands its operands and its work to one of the functions below; both builds do the work at once,
+// the checked build looks at the operands first.
 #ifndef MST_TWIN_CHECK_H_
 #define MST_TWIN_CHECK_H_
 
@@ -50,12 +50,22 @@ inline Operand OutBlocks(const Tensor& /*tensor*/, int64_t /*blocks*/, int64_t /
   return {};
 }
 
+// An operand in global memory that the instruction adds to instead of overwriting it.
+inline Operand AddingIf(bool /*adds*/, Operand operand) { return operand; }
+
+// An operand of which the last `bytes` of each run get no value, although they are written.
+inline Operand Tail(int64_t /*bytes*/, Operand operand) { return operand; }
+
 // An instruction of `pipe`: `work` does it.
 template <typename Work, typename... Operands>
 inline void Issue(pipe_t /*pipe*/, const char* /*name*/, const Range& /*range*/, const Work& work,
                   const Operands&... /*operands*/) {
   work();
 }
+
+// A function of the vector unit keeps something in `tensor`, all of which is lost.
+template <typename Tensor>
+inline void Scratch(const char* /*name*/, const Tensor& /*tensor*/) {}
 
 // The scalar unit reads or writes one element.
 template <typename Tensor>
@@ -67,15 +77,17 @@ inline void SetFlag(HardEvent /*event*/, int32_t /*id*/) {}
 inline void WaitFlag(HardEvent /*event*/, int32_t /*id*/) {}
 inline void Barrier(pipe_t /*pipe*/) {}
 inline void SyncAll() {}
+inline void WaitMatmul() {}
 
 // Buffers of a TPipe, and the queue that owns them; a TBuf has none.
 inline void PipeBegin() {}
 inline void PipeEnd() {}
 inline void NewBuffer(const void* /*queue*/, TPosition /*position*/, uint8_t* /*base*/, uint32_t /*bytes*/) {}
-inline void QueueAlloc(const void* /*queue*/, const void* /*buffer*/) {}
-inline void QueueEnQue(const void* /*queue*/, const void* /*buffer*/, TPosition /*src*/, TPosition /*dst*/) {}
-inline void QueueDeQue(const void* /*queue*/, const void* /*buffer*/, TPosition /*src*/, TPosition /*dst*/) {}
-inline void QueueFree(const void* /*queue*/, const void* /*buffer*/) {}
+// `src` and `dst`: which pipes an event of the queue orders.
+inline void QueueAlloc(const void* /*buffer*/, TPosition /*src*/, TPosition /*dst*/) {}
+inline void QueueEnQue(const void* /*buffer*/, TPosition /*src*/, TPosition /*dst*/) {}
+inline void QueueDeQue(const void* /*buffer*/, TPosition /*src*/, TPosition /*dst*/) {}
+inline void QueueFree(const void* /*buffer*/, TPosition /*src*/, TPosition /*dst*/) {}
 
 }  // namespace check
 }  // namespace AscendC

@@ -138,7 +138,7 @@ __aicore__ inline void DataCopy(const GlobalTensor<T>& dst, const LocalTensor<T>
         detail::CopyOut<T>(dst.GetPhyAddr(0), bytes, src.GetPhyAddr(), bytes, bytes, 1, add,
                            detail::Inside::StreamsOut(dst));
       },
-      check::OutBlocks(dst, 1, bytes, 0), check::InBlocks(src, 1, bytes, 0));
+      check::AddingIf(add, check::OutBlocks(dst, 1, bytes, 0)), check::InBlocks(src, 1, bytes, 0));
 }
 template <typename T>
 __aicore__ inline void DataCopy(const GlobalTensor<T>& dst, const LocalTensor<T>& src,
@@ -152,7 +152,7 @@ __aicore__ inline void DataCopy(const GlobalTensor<T>& dst, const LocalTensor<T>
         detail::CopyOut<T>(dst.GetPhyAddr(0), bytes + dstGap, src.GetPhyAddr(), bytes + srcGap, bytes, blocks, add,
                            detail::Inside::StreamsOut(dst));
       },
-      check::OutBlocks(dst, blocks, bytes, dstGap), check::InBlocks(src, blocks, bytes, srcGap));
+      check::AddingIf(add, check::OutBlocks(dst, blocks, bytes, dstGap)), check::InBlocks(src, blocks, bytes, srcGap));
 }
 
 // Within local memory.
@@ -205,7 +205,8 @@ __aicore__ inline void DataCopyPad(const LocalTensor<T>& dst, const GlobalTensor
           for (int64_t at = left + bytes; at < padded; at += sizeof(T)) std::memcpy(block + at, &value, sizeof(T));
         }
       },
-      check::OutBlocks(dst, blocks, padded, dstGap), check::InBlocks(src, blocks, bytes, srcGap));
+      check::Tail(usesValue ? 0 : padded - bytes, check::OutBlocks(dst, blocks, padded, dstGap)),
+      check::InBlocks(src, blocks, bytes, srcGap));
 }
 template <typename T>
 __aicore__ inline void DataCopyPad(const GlobalTensor<T>& dst, const LocalTensor<T>& src,
@@ -221,7 +222,7 @@ __aicore__ inline void DataCopyPad(const GlobalTensor<T>& dst, const LocalTensor
         detail::CopyOut<T>(dst.GetPhyAddr(0), bytes + dstGap, src.GetPhyAddr(), bytes + srcGap, bytes, blocks, add,
                            detail::Inside::StreamsOut(dst));
       },
-      check::OutBlocks(dst, blocks, bytes, dstGap), check::InBlocks(src, blocks, bytes, srcGap));
+      check::AddingIf(add, check::OutBlocks(dst, blocks, bytes, dstGap)), check::InBlocks(src, blocks, bytes, srcGap));
 }
 
 }  // namespace AscendC

@@ -81,6 +81,9 @@ inline void DataCopy(const LocalTensor<T>& dst, const GlobalTensor<T>& src, cons
                                                              params.nValue,        params.dValue,
                                                              params.dstNzC0Stride, detail::L1Matrix::kSource};
       },
+      check::OutBlocks(dst, (params.dValue * int64_t{sizeof(T)} + ONE_BLK_SIZE - 1) / ONE_BLK_SIZE,
+                       params.nValue * int64_t{ONE_BLK_SIZE},
+                       (params.dstNzC0Stride - params.nValue) * int64_t{ONE_BLK_SIZE}),
       check::InBlocks(src, params.nValue, params.dValue * sizeof(T), (params.srcDValue - params.dValue) * sizeof(T)));
 }
 

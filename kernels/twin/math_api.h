@@ -9,13 +9,15 @@ namespace AscendC {
 
 template <typename T, bool isReuseSource = false>
 __aicore__ inline void Tanh(const LocalTensor<T>& dstTensor, const LocalTensor<T>& srcTensor,
-                            const LocalTensor<uint8_t>& /*sharedTmpBuffer*/, const uint32_t calCount) {
+                            const LocalTensor<uint8_t>& sharedTmpBuffer, const uint32_t calCount) {
+  check::Scratch("Tanh", sharedTmpBuffer);
   detail::IssueUnary<detail::UnaryOp::kTanh>("Tanh", dstTensor, srcTensor, static_cast<int32_t>(calCount));
 }
 
 template <typename T, bool isReuseSource = false>
 __aicore__ inline void Sigmoid(const LocalTensor<T>& dstTensor, const LocalTensor<T>& srcTensor,
-                               const LocalTensor<uint8_t>& /*sharedTmpBuffer*/, const uint32_t calCount) {
+                               const LocalTensor<uint8_t>& sharedTmpBuffer, const uint32_t calCount) {
+  check::Scratch("Sigmoid", sharedTmpBuffer);
   detail::IssueUnary<detail::UnaryOp::kSigmoid>("Sigmoid", dstTensor, srcTensor, static_cast<int32_t>(calCount));
 }
 
@@ -36,8 +38,9 @@ __aicore__ inline void SwiGLU(LocalTensor<T>& dstTensor, const LocalTensor<T>& s
 template <typename T, bool isReuseSource = false>
 __aicore__ inline void SwiGLU(LocalTensor<T>& dstTensor, const LocalTensor<T>& srcTensor0,
                               const LocalTensor<T>& srcTensor1, const float& scalarValue,
-                              const LocalTensor<uint8_t>& /*sharedTmpBuffer*/, const uint32_t calCount) {
+                              const LocalTensor<uint8_t>& sharedTmpBuffer, const uint32_t calCount) {
   static_assert(detail::kIsFloatOrHalf<T>, "the 910B has no such instruction for this type");
+  check::Scratch("SwiGLU", sharedTmpBuffer);
   SwiGLU(dstTensor, srcTensor0, srcTensor1, scalarValue, calCount);
 }
 

@@ -45,13 +45,13 @@ class TQueBind {
     while ((free_ >> index & 1u) == 0) index = index + 1 == num_ ? 0 : index + 1;
     cursor_ = index + 1 == num_ ? 0 : index + 1;
     free_ &= ~(1u << index);
-    check::QueueAlloc(this, BufferAt(index));
+    check::QueueAlloc(BufferAt(index), src, dst);
     return TensorAt<T>(index);
   }
   template <typename T>
   void FreeTensor(LocalTensor<T>& tensor) {
     const uint32_t index = IndexOf(detail::Inside::Buffer(tensor));
-    check::QueueFree(this, BufferAt(index));
+    check::QueueFree(BufferAt(index), src, dst);
     free_ |= 1u << index;
   }
   template <typename T>
@@ -64,7 +64,7 @@ class TQueBind {
     if (queued_ == depth) mst::KernelError("EnQue: more tensors than the queue is deep");
     fifo_[(head_ + queued_) % kMaxBuffers] = static_cast<uint8_t>(index);
     ++queued_;
-    check::QueueEnQue(this, BufferAt(index), srcUserPos, dstUserPos);
+    check::QueueEnQue(BufferAt(index), srcUserPos, dstUserPos);
     return true;
   }
   template <typename T>
@@ -77,7 +77,7 @@ class TQueBind {
     const uint32_t index = fifo_[head_];
     head_ = (head_ + 1) % kMaxBuffers;
     --queued_;
-    check::QueueDeQue(this, BufferAt(index), srcUserPos, dstUserPos);
+    check::QueueDeQue(BufferAt(index), srcUserPos, dstUserPos);
     return TensorAt<T>(index);
   }
   bool VacantInQue() { return static_cast<int32_t>(queued_) < depth; }

@@ -95,8 +95,9 @@ template <typename T, bool isUpdate = false, bool isReuseSource = false, bool is
 inline void SoftmaxFlashV2(const LocalTensor<T>& dstTensor, const LocalTensor<T>& expSumTensor,
                            const LocalTensor<T>& maxTensor, const LocalTensor<T>& srcTensor,
                            const LocalTensor<T>& expMaxTensor, const LocalTensor<T>& inExpSumTensor,
-                           const LocalTensor<T>& inMaxTensor, const LocalTensor<uint8_t>& /*sharedTmpBuffer*/,
+                           const LocalTensor<T>& inMaxTensor, const LocalTensor<uint8_t>& sharedTmpBuffer,
                            const SoftMaxTiling& tiling, const SoftMaxShapeInfo& softmaxShapeInfo = {}) {
+  check::Scratch("SoftmaxFlashV2", sharedTmpBuffer);
   SoftmaxFlashV2<T, isUpdate, isReuseSource, isBasicBlock, isDataFormatNZ, config>(
       dstTensor, expSumTensor, maxTensor, srcTensor, expMaxTensor, inExpSumTensor, inMaxTensor, tiling,
       softmaxShapeInfo);
@@ -125,8 +126,9 @@ template <typename T, bool isReuseSource = false, bool isBasicBlock = false, boo
           const SoftmaxConfig& config = SOFTMAX_DEFAULT_CFG>
 inline void SimpleSoftMax(const LocalTensor<T>& dstTensor, const LocalTensor<T>& inSumTensor,
                           const LocalTensor<T>& inMaxTensor, const LocalTensor<T>& srcTensor,
-                          const LocalTensor<uint8_t>& /*sharedTmpBuffer*/, const SoftMaxTiling& tiling,
+                          const LocalTensor<uint8_t>& sharedTmpBuffer, const SoftMaxTiling& tiling,
                           const SoftMaxShapeInfo& softmaxShapeInfo = {}) {
+  check::Scratch("SimpleSoftMax", sharedTmpBuffer);
   SimpleSoftMax<T, isReuseSource, isBasicBlock, isDataFormatNZ, config>(dstTensor, inSumTensor, inMaxTensor, srcTensor,
                                                                         tiling, softmaxShapeInfo);
 }
@@ -153,8 +155,9 @@ inline void SoftMax(const LocalTensor<T>& dstTensor, const LocalTensor<T>& sumTe
 template <typename T, bool isReuseSource = false, bool isBasicBlock = false, bool isDataFormatNZ = false,
           const SoftmaxConfig& config = SOFTMAX_DEFAULT_CFG>
 inline void SoftMax(const LocalTensor<T>& dstTensor, const LocalTensor<T>& sumTensor, const LocalTensor<T>& maxTensor,
-                    const LocalTensor<T>& srcTensor, const LocalTensor<uint8_t>& /*sharedTmpBuffer*/,
+                    const LocalTensor<T>& srcTensor, const LocalTensor<uint8_t>& sharedTmpBuffer,
                     const SoftMaxTiling& tiling, const SoftMaxShapeInfo& softmaxShapeInfo = {}) {
+  check::Scratch("SoftMax", sharedTmpBuffer);
   SoftMax<T, isReuseSource, isBasicBlock, isDataFormatNZ, config>(dstTensor, sumTensor, maxTensor, srcTensor, tiling,
                                                                   softmaxShapeInfo);
 }
@@ -177,8 +180,9 @@ inline void SoftmaxGradFront(const LocalTensor<T>& dstTensor, const LocalTensor<
 
 template <typename T, bool isBasicBlock = false, bool isDataFormatNZ = false>
 inline void SoftmaxGradFront(const LocalTensor<T>& dstTensor, const LocalTensor<T>& gradTensor,
-                             const LocalTensor<T>& srcTensor, const LocalTensor<uint8_t>& /*sharedTmpBuffer*/,
+                             const LocalTensor<T>& srcTensor, const LocalTensor<uint8_t>& sharedTmpBuffer,
                              const SoftMaxTiling& tiling, const SoftMaxShapeInfo& softmaxShapeInfo = {}) {
+  check::Scratch("SoftmaxGradFront", sharedTmpBuffer);
   SoftmaxGradFront<T, isBasicBlock, isDataFormatNZ>(dstTensor, gradTensor, srcTensor, tiling, softmaxShapeInfo);
 }
 

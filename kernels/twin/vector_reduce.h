@@ -18,6 +18,18 @@ inline const uint64_t* LaneCount(const uint64_t* mask) { return mask; }
 template <typename T>
 constexpr int64_t kRepeatElements = ONE_REPEAT_BYTE_SIZE / static_cast<int64_t>(sizeof(T));
 
+template <typename T>
+constexpr int64_t RepeatsOf(int64_t count) {
+  return (count + kRepeatElements<T> - 1) / kRepeatElements<T>;
+}
+
+// In its working memory a reduction keeps, to begin with, one result per repeat: for a maximum or minimum a value and
+// an index.
+template <typename T>
+inline check::Operand WorkOf(const LocalTensor<T>& work, int64_t elements) {
+  return check::Tail(elements * static_cast<int64_t>(sizeof(T)), check::OutRun(work, elements));
+}
+
 template <typename T, typename Lanes>
 inline void IssueReduceSum(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<T>& work,
                            Lanes lanes, int32_t repeat, int32_t srcRep) {
@@ -26,7 +38,7 @@ inline void IssueReduceSum(const LocalTensor<T>& dst, const LocalTensor<T>& src,
   check::Issue(
       PIPE_V, "ReduceSum", check::Masked(lanes, repeat),
       [=] { ReduceSumRun<T>(dst.GetPhyAddr(), src.GetPhyAddr(), {1, srcRep}, mask, repeat); }, check::OutRun(dst, 1),
-      check::In(src, 1, srcRep), check::OutRun(work, 0));
+      check::In(src, 1, srcRep), WorkOf(work, repeat));
 }
 
 template <ReduceOp op, typename T>
@@ -36,7 +48,7 @@ inline void IssueReduceExtreme(const char* name, const LocalTensor<T>& dst, cons
   check::Issue(
       PIPE_V, name, check::Count(count),
       [=] { ReduceExtremeRun<op, T>(dst.GetPhyAddr(), src.GetPhyAddr(), withIndex, count); },
-      check::OutRun(dst, withIndex ? 2 : 1), check::In(src), check::OutRun(work, 0));
+      check::OutRun(dst, withIndex ? 2 : 1), check::In(src), WorkOf(work, 2 * RepeatsOf<T>(count)));
 }
 
 template <ReduceOp op, typename T, typename Lanes>
@@ -48,7 +60,7 @@ inline void IssueReduceExtreme(const char* name, const LocalTensor<T>& dst, cons
   check::Issue(
       PIPE_V, name, check::Masked(lanes, repeat),
       [=] { ReduceExtremeRun<op, T>(dst.GetPhyAddr(), src.GetPhyAddr(), {1, srcRep}, withIndex, mask, repeat); },
-      check::OutRun(dst, withIndex ? 2 : 1), check::In(src, 1, srcRep), check::OutRun(work, 0));
+      check::OutRun(dst, withIndex ? 2 : 1), check::In(src, 1, srcRep), WorkOf(work, 2 * repeat));
 }
 
 template <typename T, typename Lanes>
@@ -112,7 +124,7 @@ __aicore__ inline void ReduceSum(const LocalTensor<T>& dst, const LocalTensor<T>
   check::Issue(
       PIPE_V, "ReduceSum", check::Count(count),
       [=] { detail::ReduceSumRun<T>(dst.GetPhyAddr(), src.GetPhyAddr(), count); }, check::OutRun(dst, 1),
-      check::In(src), check::OutRun(sharedTmpBuffer, 0));
+      check::In(src), detail::WorkOf(sharedTmpBuffer, detail::RepeatsOf<T>(count)));
 }
 template <typename T>
 __aicore__ inline void ReduceSum(const LocalTensor<T>& dst, const LocalTensor<T>& src,

@@ -226,7 +226,8 @@ extern "C" int {cls}(int nparam, void** params, int* ndims, int64_t** shapes, co
 """
 
 
-LAUNCH_BEGIN = "mst_launch_begin"  # exported by the checked library: it is told the buffers of a launch
+# Exported by the checked library: it is told the buffers of a launch, and the mutation test asks it for places.
+CHECKED_EXPORTS = "mst_launch_begin; mst_check_*;"
 
 
 def exported_symbols(spec):

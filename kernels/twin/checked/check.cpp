@@ -1,20 +1,22 @@
 // Copyright 2026 The ms_ops_transformer authors. SPDX-License-Identifier: Apache-2.0
 // The rules of the device that the checked build enforces: capacity and alignment of local memory, limits of masks,
-// repeats and copies, the order of a queue, pairs of flags, and every access inside its tensor. Fresh local memory is
-// poisoned, so that a kernel which reads what was never written gives NaN.
+// repeats and copies, the order of a queue, pairs of flags, every access inside its tensor, and nothing read or
+// overwritten before the instruction that it depends on is complete.
 #include "check.h"
 
 #include <algorithm>
 #include <cstdarg>
 #include <cstdio>
+#include <cstring>
 #include <exception>
-#include <map>
 #include <string>
 #include <vector>
 
-#include "common/cpu_entry.h"
-#include "kernel_line.h"
+#include "core.h"
+#include "footprint.h"
 #include "runtime.h"
+#include "site.h"
+#include "values.h"
 
 namespace AscendC {
 namespace check {
@@ -25,9 +27,6 @@ constexpr int64_t kBlock = 32;
 constexpr int64_t kRepeatBytes = 256;
 constexpr int kMaxRepeat = 255;
 constexpr int kMaxCopyBlocks = 4095;
-constexpr int kEventIds = 8;
-
-enum class State { kFree, kAllocated, kQueued, kDequeued, kAlways };
 
 const char* NameOf(State state) {
   switch (state) {
@@ -43,36 +42,6 @@ const char* NameOf(State state) {
       return "a TBuf";
   }
   return "";
-}
-
-struct Buffer {
-  std::string name;
-  uint64_t base;
-  uint32_t bytes;
-  State state;
-};
-
-// One logical core, from its TPipe's begin to its end.
-struct Core {
-  std::map<const void*, Buffer> buffers;
-  int64_t ubBytes = 0;
-  int64_t l1Bytes = 0;
-  bool flags[static_cast<int>(HardEvent::MAX)][kEventIds] = {};
-};
-
-thread_local Core core;
-std::vector<mst::GmBuffer> gmBuffers;  // of the launch, which has the pool for itself
-mst::Platform platform = mst::CpuPlatform(1);
-
-[[noreturn]] __attribute__((format(printf, 2, 3))) void Violation(const char* name, const char* format, ...) {
-  char text[512];
-  va_list args;
-  va_start(args, format);
-  std::vsnprintf(text, sizeof(text), format, args);
-  va_end(args);
-  mst::KernelError((std::string(name) + ": " + text + " (core " + std::to_string(mst::ThisCore().blockIdx) + ", " +
-                    KernelLine() + ")")
-                       .c_str());
 }
 
 const char* NameOf(TPosition position) {
@@ -91,36 +60,27 @@ const char* NameOf(TPosition position) {
 }
 
 Buffer& BufferAt(const char* name, const void* base) {
-  const auto found = core.buffers.find(base);
-  if (found == core.buffers.end()) Violation(name, "an operand is in no buffer of this core's TPipe");
-  return found->second;
-}
-
-// Bytes from the operand's address to the end of what it covers.
-int64_t ExtentOf(const Operand& o, const Range& range) {
-  if (o.walk == Operand::Walk::kRun) return o.elements * o.elementBytes;
-  if (o.walk == Operand::Walk::kBlocks) return (o.blocks - 1) * (o.bytes + o.gapBytes) + o.bytes;
-  if (range.count >= 0) return range.count * o.elementBytes;
-  if (range.repeat == 0 || range.lastLane < 0) return 0;
-  const int64_t lane = range.lastLane * o.elementBytes;
-  return (range.repeat - 1) * o.rep * kBlock + lane / kBlock * o.blk * kBlock + lane % kBlock + o.elementBytes;
-}
-
-void InspectGlobal(const char* name, const Operand& o, int64_t extent) {
-  if (extent <= 0) return;
-  for (const mst::GmBuffer& gm : gmBuffers) {
-    const uint64_t base = reinterpret_cast<uint64_t>(gm.data);
-    if (o.address < base || o.address >= base + gm.bytes) continue;
-    const int64_t offset = static_cast<int64_t>(o.address - base);
-    if (offset + extent <= gm.bytes) return;
-    Violation(name, "%s bytes [%ld, %ld) of '%s', which has %ld", o.writes ? "writes" : "reads",
-              static_cast<long>(offset), static_cast<long>(offset + extent), gm.name, static_cast<long>(gm.bytes));
+  Core& core = CheckedCore();
+  for (size_t i = 0; i < core.used; ++i) {
+    if (core.buffers[i].base == reinterpret_cast<uint64_t>(base)) return core.buffers[i];
   }
-  Violation(name, "%s global memory outside every tensor", o.writes ? "writes" : "reads");
+  Violation(name, "an operand is in no buffer of this core's TPipe");
 }
 
-void InspectLocal(const char* name, const Operand& o, int64_t extent, bool scalar) {
-  const Buffer& buffer = BufferAt(name, o.buffer);
+const mst::GmBuffer& InspectGlobal(const char* name, const Operand& o, int64_t extent) {
+  const mst::GmBuffer* gm = GmBufferAt(o.address);
+  if (gm == nullptr) Violation(name, "%s global memory outside every tensor", o.writes ? "writes" : "reads");
+  const int64_t offset = static_cast<int64_t>(o.address - reinterpret_cast<uint64_t>(gm->data));
+  if (offset + extent > gm->bytes) {
+    Violation(name, "%s bytes [%ld, %ld) of '%s', which has %ld", o.writes ? "writes" : "reads",
+              static_cast<long>(offset), static_cast<long>(offset + extent), gm->name, static_cast<long>(gm->bytes));
+  }
+  if (o.writes && gm->role == mst::GmRole::kInput) Violation(name, "writes the input '%s'", gm->name);
+  return *gm;
+}
+
+Buffer& InspectLocal(const char* name, const Operand& o, int64_t extent, bool scalar) {
+  Buffer& buffer = BufferAt(name, o.buffer);
   if (buffer.state == State::kFree || buffer.state == State::kQueued) {
     Violation(name, "uses %s while it is %s", buffer.name.c_str(), NameOf(buffer.state));
   }
@@ -135,6 +95,79 @@ void InspectLocal(const char* name, const Operand& o, int64_t extent, bool scala
     Violation(name, "address of %s + %ld is no multiple of %ld bytes", buffer.name.c_str(), static_cast<long>(offset),
               static_cast<long>(kBlock));
   }
+  return buffer;
+}
+
+// What would have ordered the two.
+std::string MissingSync(Lane first, Lane second) {
+  if (first == kCube) return "the Matmul is not waited for";
+  const std::string from = NameOf(first);
+  if (first == second) return "PipeBarrier<PIPE_" + from + "> is missing";
+  // The scalar unit calls the cube.
+  return "event " + from + "_" + NameOf(second == kCube ? kScalar : second) + " is missing";
+}
+
+// An instruction on its way through the checks.
+struct Issued {
+  Lane lane;
+  uint32_t number;
+  Clock known;  // complete when it begins
+};
+
+void InspectQueue(const char* name, Lane lane, const Operand& o, Buffer* buffer) {
+  if (buffer->state == State::kAlways) return;
+  if (o.writes && lane == buffer->filler && buffer->state == State::kAllocated) buffer->isFilled = true;
+  const bool isUser = lane == buffer->user || (lane == kScalar && buffer->filler == kCopyIn);
+  if (isUser && buffer->isFilled) {
+    Violation(name, "uses %s, which %s has filled and which went through no EnQue and DeQue since",
+              buffer->name.c_str(), NameOf(buffer->filler));
+  }
+}
+
+Place Locate(const char* name, Lane lane, const Operand& o, int64_t extent) {
+  if (o.buffer == nullptr) {
+    const mst::GmBuffer& gm = InspectGlobal(name, o, extent);
+    return {o, GlobalShadow(&CheckedCore(), gm), &gm, gm.name, reinterpret_cast<uint64_t>(gm.data)};
+  }
+  Buffer& buffer = InspectLocal(name, o, extent, lane == kScalar);
+  InspectQueue(name, lane, o, &buffer);
+  return {o, &buffer.shadow, nullptr, buffer.name.c_str(), buffer.base};
+}
+
+Touch TouchOf(const Operand& o) { return !o.writes ? kTouchRead : o.adds ? kTouchAdd : kTouchWrite; }
+
+void InspectOrder(const char* name, const Issued& issued, const Place& place, const Spans& spans) {
+  Shadow::Conflict conflict;
+  const Operand& o = place.operand;
+  if (!place.shadow->FindConflict(spans, TouchOf(o), issued.known, &conflict)) return;
+  const Timeline::Instruction& earlier = CheckedCore().timeline.At(conflict.lane, conflict.number);
+  Violation(name, "%s bytes [%ld, %ld) of %s while %s (%s, %s) may still %s them: %s", o.writes ? "writes" : "reads",
+            static_cast<long>(conflict.span.begin), static_cast<long>(conflict.span.end), place.memory, earlier.name,
+            NameOf(conflict.lane), LineOf(earlier.site).c_str(), conflict.wrote ? "write" : "read",
+            MissingSync(conflict.lane, issued.lane).c_str());
+}
+
+bool IsCompare(const char* name) { return std::strncmp(name, "Compare", 7) == 0; }
+
+// Whether an instruction needs a value in every byte that it reads of `o`; see values.h.
+bool NeedsValues(const char* name, Lane lane, const Operand& o, const Operand* operands, int count) {
+  if (lane == kScalar || lane == kCube || o.adds) return true;
+  if (lane != kVector || o.walk != Operand::Walk::kStrided || IsCompare(name)) return false;
+  return std::any_of(operands, operands + count, [](const Operand& out) {
+    return out.writes && out.walk == Operand::Walk::kRun && out.elements > 0;
+  });
+}
+
+// Whether what it reads of `o` without a value leaves its results without one.
+bool HandsOn(const char* name, Lane lane, const Operand& o) {
+  if (lane != kVector) return true;
+  return o.walk != Operand::Walk::kRun && std::strcmp(name, "Select") != 0 && !IsCompare(name);
+}
+
+Issued Begin(Lane lane, const char* name, Site site) {
+  Timeline& timeline = CheckedCore().timeline;
+  const Clock known = timeline.Known(lane);
+  return {lane, timeline.Issue(lane, name, site), known};
 }
 
 // Limits of the instruction itself.
@@ -157,128 +190,253 @@ void InspectRange(const char* name, const Range& range, const Operand* operands,
 
 void InspectBlocks(const char* name, const Operand& o) {
   if (o.walk != Operand::Walk::kBlocks) return;
-  if (std::string(name) == "DataCopy" && o.bytes % kBlock != 0 && o.buffer != nullptr) {
+  if (std::strcmp(name, "DataCopy") == 0 && o.bytes % kBlock != 0 && o.buffer != nullptr) {
     Violation(name, "length must be a multiple of %ld bytes, but is %ld", static_cast<long>(kBlock),
               static_cast<long>(o.bytes));
   }
-  if (std::string(name) == "DataCopyPad" && o.blocks > kMaxCopyBlocks) {
+  if (std::strcmp(name, "DataCopyPad") == 0 && o.blocks > kMaxCopyBlocks) {
     Violation(name, "blockCount must be at most %d, but is %ld", kMaxCopyBlocks, static_cast<long>(o.blocks));
   }
 }
 
-void Move(const char* name, const void* base, std::initializer_list<State> from, State to) {
+Buffer& Move(const char* name, const void* base, std::initializer_list<State> from, State to) {
   Buffer& buffer = BufferAt(name, base);
   if (std::find(from.begin(), from.end(), buffer.state) == from.end()) {
     Violation(name, "%s is %s", buffer.name.c_str(), NameOf(buffer.state));
   }
   buffer.state = to;
+  return buffer;
+}
+
+bool IsUb(TPosition position) { return position != TPosition::GM && !AscendC::detail::IsL1(position); }
+
+// The pipes that fill a queue's buffer and use it, by the event of its EnQue.
+Lane FillerOf(TPosition src, TPosition dst) {
+  if (src == TPosition::GM) return kCopyIn;
+  if (dst == TPosition::GM) return kVector;
+  return IsUb(dst) ? kCopyIn : kCopyOut;
+}
+Lane UserOf(TPosition src, TPosition dst) {
+  if (AscendC::detail::IsL1(dst)) return kCube;
+  return src == TPosition::GM ? kVector : kCopyOut;
+}
+
+Event& EventAt(const char* name, HardEvent event, int32_t id) {
+  if (id < 0 || id >= kEventIds) Violation(name, "event id must be from 0 to %d, but is %d", kEventIds - 1, id);
+  return CheckedCore().events[static_cast<int>(event)][id];
 }
 
 }  // namespace
 
-Range Count(int64_t count) { return {count < 0 ? count - 1 : count, 0, 0}; }
-Range Masked(uint64_t mask, int repeat) { return {-1, repeat, static_cast<int64_t>(mask) - 1}; }
+Core& CheckedCore() {
+  thread_local Core core;
+  return core;
+}
+
+void Violation(const char* name, const char* format, ...) {
+  char text[1024];
+  va_list args;
+  va_start(args, format);
+  std::vsnprintf(text, sizeof(text), format, args);
+  va_end(args);
+  mst::KernelError((std::string(name) + ": " + text + " (core " + std::to_string(mst::ThisCore().blockIdx) + ", " +
+                    LineOf(SiteHere()) + ")")
+                       .c_str());
+}
+
+Range Count(int64_t count) { return {count < 0 ? count - 1 : count, 0, 0, nullptr}; }
+Range Masked(uint64_t mask, int repeat) { return {-1, repeat, static_cast<int64_t>(mask) - 1, nullptr}; }
 Range Masked(const uint64_t* mask, int repeat) {
   int64_t last = -1;
   for (int lane = 0; lane < 128; ++lane) {
     if ((mask[lane / 64] >> lane % 64 & 1) != 0) last = lane;
   }
-  return {-1, repeat, last};
+  return {-1, repeat, last, mask};
 }
 
 namespace detail {
 
-void Inspect(pipe_t /*pipe*/, const char* name, const Range& range, const Operand* operands, int count) {
+void Inspect(pipe_t pipe, const char* name, const Range& range, const Operand* operands, int count) {
+  thread_local std::vector<Place> places;
+  thread_local std::vector<Spans> spans;
   InspectRange(name, range, operands, count);
+  const Issued issued = Begin(LaneOf(pipe), name, SiteHere());
+  LostLanes lost;
+  places.clear();
   for (int i = 0; i < count; ++i) {
     const Operand& o = operands[i];
     InspectBlocks(name, o);
-    if (o.buffer == nullptr) {
-      InspectGlobal(name, o, ExtentOf(o, range));
-    } else {
-      InspectLocal(name, o, ExtentOf(o, range), false);
+    const int64_t extent = ExtentOf(o, range);
+    if (extent <= 0 && o.buffer == nullptr) continue;
+    const Place place = Locate(name, issued.lane, o, extent);
+    if (place.shadow == nullptr) continue;
+    places.push_back(place);
+    if (spans.size() < places.size()) spans.emplace_back();
+    Spans& own = spans[places.size() - 1];
+    SpansOf(o, range, place.base, &own);
+    InspectOrder(name, issued, place, own);
+    if (!place.shadow->metUndefined() || (o.writes && !o.adds)) continue;
+    const bool refuses = NeedsValues(name, issued.lane, o, operands, count);
+    if (refuses || HandsOn(name, issued.lane, o)) lost.Read(name, place, range, refuses);
+  }
+  for (const bool writes : {false, true}) {
+    for (size_t i = 0; i < places.size(); ++i) {
+      const Operand& o = places[i].operand;
+      if (o.writes != writes) continue;
+      places[i].shadow->Note(spans[i], TouchOf(o), issued.lane, issued.number);
+      if (writes && (o.tail > 0 || !lost.empty())) lost.Write(name, places[i], range);
     }
   }
 }
 
 void InspectScalar(const char* name, const Operand& operand) {
-  if (operand.buffer == nullptr) {
-    InspectGlobal(name, operand, operand.elementBytes);
-  } else {
-    InspectLocal(name, operand, operand.elementBytes, true);
-  }
+  thread_local Spans spans;
+  const Issued issued = Begin(kScalar, name, SiteHere());
+  const Range range = Count(1);
+  const Place place = Locate(name, kScalar, operand, operand.elementBytes);
+  if (place.shadow == nullptr) return;
+  SpansOf(operand, range, place.base, &spans);
+  InspectOrder(name, issued, place, spans);
+  if (!operand.writes && place.shadow->metUndefined()) LostLanes().Read(name, place, range, true);
+  place.shadow->Note(spans, TouchOf(operand), kScalar, issued.number);
 }
 
 }  // namespace detail
 
 void SetFlag(HardEvent event, int32_t id) {
-  if (id < 0 || id >= kEventIds) Violation("SetFlag", "event id must be from 0 to %d, but is %d", kEventIds - 1, id);
-  bool& flag = core.flags[static_cast<int>(event)][id];
-  if (flag) Violation("SetFlag", "event %d of kind %d is set already", id, static_cast<int>(event));
-  flag = true;
+  bool off;
+  SwitchedSite("flag", &off);
+  Event& flag = EventAt("SetFlag", event, id);
+  if (flag.isSet) Violation("SetFlag", "event %d of kind %d is set already", id, static_cast<int>(event));
+  flag = {true, off ? Clock{} : CheckedCore().timeline.Capture(SourceOf(event))};
 }
 
 void WaitFlag(HardEvent event, int32_t id) {
-  if (id < 0 || id >= kEventIds) Violation("WaitFlag", "event id must be from 0 to %d, but is %d", kEventIds - 1, id);
-  bool& flag = core.flags[static_cast<int>(event)][id];
-  if (!flag) Violation("WaitFlag", "event %d of kind %d is never set: it waits forever", id, static_cast<int>(event));
-  flag = false;
+  bool off;
+  SwitchedSite("flag", &off);
+  Event& flag = EventAt("WaitFlag", event, id);
+  if (!flag.isSet) {
+    Violation("WaitFlag", "event %d of kind %d is never set: it waits forever", id, static_cast<int>(event));
+  }
+  flag.isSet = false;
+  if (!off) CheckedCore().timeline.Join(TargetOf(event), flag.clock);
 }
 
-void PipeBegin() { core = Core(); }
+void Barrier(pipe_t pipe) {
+  bool off;
+  SwitchedSite("PipeBarrier", &off);
+  if (off) return;
+  Timeline& timeline = CheckedCore().timeline;
+  if (pipe == PIPE_ALL) {
+    timeline.BarrierAll();
+  } else {
+    timeline.Barrier(LaneOf(pipe));
+  }
+}
+
+void SyncAll() {
+  bool off;
+  SwitchedSite("SyncAll", &off);
+  if (off) return;
+  Core& core = CheckedCore();
+  core.timeline.BarrierAll();
+  PublishGlobal("SyncAll", &core);
+  ++core.phase;
+}
+
+void WaitMatmul() {
+  Timeline& timeline = CheckedCore().timeline;
+  timeline.Join(kScalar, timeline.Capture(kCube));
+}
+
+void PipeBegin() {
+  Core& core = CheckedCore();
+  core.used = 0;
+  core.ubBytes = core.l1Bytes = 0;
+  for (auto& ids : core.events) {
+    for (Event& event : ids) event.isSet = false;
+  }
+  core.timeline.Reset();
+  BeginGlobal(&core);
+}
 
 void PipeEnd() {
   if (std::uncaught_exceptions() != 0) return;  // a violation is on its way already
+  Core& core = CheckedCore();
   for (int event = 0; event < static_cast<int>(HardEvent::MAX); ++event) {
     for (int id = 0; id < kEventIds; ++id) {
-      if (core.flags[event][id]) {
+      if (core.events[event][id].isSet) {
         mst::KernelError(("TPipe: event " + std::to_string(id) + " of kind " + std::to_string(event) +
                           " was set but never waited for")
                              .c_str());
       }
     }
   }
-  for (const auto& entry : core.buffers) {
-    if (entry.second.state == State::kQueued) {
-      mst::KernelError(("TPipe: " + entry.second.name + " is in the queue at the end of the kernel").c_str());
+  for (size_t i = 0; i < core.used; ++i) {
+    if (core.buffers[i].state == State::kQueued) {
+      mst::KernelError(("TPipe: " + core.buffers[i].name + " is in the queue at the end of the kernel").c_str());
     }
   }
+  PublishGlobal("TPipe", &core);
 }
 
 void NewBuffer(const void* queue, TPosition position, uint8_t* base, uint32_t bytes) {
+  bool off;
+  SwitchedSite("InitBuffer", &off);
+  if (off) bytes -= static_cast<uint32_t>(kBlock);
+  Core& core = CheckedCore();
   const bool inL1 = AscendC::detail::IsL1(position);
   int64_t& used = inL1 ? core.l1Bytes : core.ubBytes;
-  const int64_t capacity = inL1 ? platform.l1Bytes : platform.ubBytes;
+  const int64_t capacity = inL1 ? CheckedPlatform().l1Bytes : CheckedPlatform().ubBytes;
   used += bytes;
-  const std::string name = std::string(NameOf(position)) + " buffer " + std::to_string(core.buffers.size());
+  const std::string name = std::string(NameOf(position)) + " buffer " + std::to_string(core.used);
   if (used > capacity) {
     Violation("InitBuffer", "%s of %u bytes makes %ld, more than the %ld of %s on %s", name.c_str(), bytes,
-              static_cast<long>(used), static_cast<long>(capacity), inL1 ? "L1" : "the unified buffer", platform.soc);
+              static_cast<long>(used), static_cast<long>(capacity), inL1 ? "L1" : "the unified buffer",
+              CheckedPlatform().soc);
   }
   std::memset(base, kPoison, bytes);
-  const bool isQueue = queue != nullptr;
-  core.buffers[base] = {name, reinterpret_cast<uint64_t>(base), bytes, isQueue ? State::kFree : State::kAlways};
+  if (core.used == core.buffers.size()) core.buffers.emplace_back();
+  Buffer& buffer = core.buffers[core.used++];
+  buffer.name = name;
+  buffer.base = reinterpret_cast<uint64_t>(base);
+  buffer.bytes = bytes;
+  buffer.state = queue != nullptr ? State::kFree : State::kAlways;
+  buffer.freed = {};
+  buffer.shadow.Reset(bytes, false);
 }
 
-void QueueAlloc(const void* /*queue*/, const void* buffer) {
-  Move("AllocTensor", buffer, {State::kFree}, State::kAllocated);
-  std::memset(const_cast<void*>(buffer), kPoison, BufferAt("AllocTensor", buffer).bytes);
+void QueueAlloc(const void* base, TPosition src, TPosition dst) {
+  Buffer& buffer = Move("AllocTensor", base, {State::kFree}, State::kAllocated);
+  buffer.filler = FillerOf(src, dst);
+  buffer.user = UserOf(src, dst);
+  buffer.isFilled = false;
+  CheckedCore().timeline.Join(buffer.filler, buffer.freed);
+  std::memset(const_cast<void*>(base), kPoison, buffer.bytes);
+  if (buffer.bytes > 0) buffer.shadow.Undefine({{0, buffer.bytes}});
 }
-void QueueEnQue(const void* /*queue*/, const void* buffer, TPosition /*src*/, TPosition /*dst*/) {
-  Move("EnQue", buffer, {State::kAllocated, State::kDequeued}, State::kQueued);
+
+void QueueEnQue(const void* base, TPosition src, TPosition dst) {
+  bool off;
+  SwitchedSite("EnQue", &off);
+  Buffer& buffer = Move("EnQue", base, {State::kAllocated, State::kDequeued}, State::kQueued);
+  buffer.isSent = !off;
+  buffer.ready = off ? Clock{} : CheckedCore().timeline.Capture(FillerOf(src, dst));
 }
-void QueueDeQue(const void* /*queue*/, const void* buffer, TPosition /*src*/, TPosition /*dst*/) {
-  Move("DeQue", buffer, {State::kQueued}, State::kDequeued);
+
+void QueueDeQue(const void* base, TPosition src, TPosition dst) {
+  bool off;
+  SwitchedSite("DeQue", &off);
+  Buffer& buffer = Move("DeQue", base, {State::kQueued}, State::kDequeued);
+  if (off) return;
+  if (buffer.isSent) buffer.isFilled = false;
+  CheckedCore().timeline.Join(UserOf(src, dst), buffer.ready);
 }
-void QueueFree(const void* /*queue*/, const void* buffer) {
-  Move("FreeTensor", buffer, {State::kAllocated, State::kDequeued}, State::kFree);
+
+void QueueFree(const void* base, TPosition src, TPosition dst) {
+  Buffer& buffer = Move("FreeTensor", base, {State::kAllocated, State::kDequeued}, State::kFree);
+  buffer.freed = CheckedCore().timeline.Capture(UserOf(src, dst));
 }
 
 }  // namespace check
 }  // namespace AscendC
-
-extern "C" __attribute__((visibility("default"))) void mst_launch_begin(const mst::Platform* platform,
-                                                                        const mst::GmBuffer* buffers, int count) {
-  AscendC::check::platform = *platform;
-  AscendC::check::gmBuffers.assign(buffers, buffers + count);
-}

@@ -1,6 +1,7 @@
 // Copyright 2026 The ms_ops_transformer authors. SPDX-License-Identifier: Apache-2.0
-// The checks of ../check.h in the checked build. An instruction is inspected before its work is done; a violation
-// throws, naming the instruction, the buffer, the rule and the line of the kernel.
+// The checks of ../check.h in the checked build. An instruction is inspected before its work is done, at once and in
+// program order: what the card might do in another order is found by looking at what the kernel has synchronised, not
+// by doing it. A violation throws, naming the instruction, the buffer, the rule and the line of the kernel.
 #ifndef MST_TWIN_CHECKED_CHECK_H_
 #define MST_TWIN_CHECKED_CHECK_H_
 
@@ -10,9 +11,10 @@ namespace AscendC {
 namespace check {
 
 struct Range {
-  int64_t count;     // elements in one run; -1: strided
-  int repeat;        // of a strided instruction
-  int64_t lastLane;  // the last lane of a repeat that takes part; -1: none does
+  int64_t count;         // elements in one run; -1: strided
+  int repeat;            // of a strided instruction
+  int64_t lastLane;      // the last lane of a repeat that takes part; -1: none does
+  const uint64_t* bits;  // the lanes of a repeat that take part; nullptr: all up to lastLane
 };
 Range Count(int64_t count);
 Range Masked(uint64_t mask, int repeat);
@@ -25,6 +27,8 @@ struct Operand {
   const void* buffer;  // start of the local allocation; nullptr: global memory
   int elementBytes;
   bool writes;
+  bool adds;     // to global memory
+  int64_t tail;  // bytes at the end of each run that are written, but get no value
   Walk walk;
   int64_t blk;  // kStrided: 32-byte blocks between blocks, and between repeats
   int64_t rep;
@@ -37,13 +41,22 @@ struct Operand {
 namespace detail {
 
 template <typename T>
-Operand Describe(const LocalTensor<T>& tensor, bool writes, Operand::Walk walk) {
-  const void* buffer = AscendC::detail::Inside::Buffer(tensor);
-  return {reinterpret_cast<uint64_t>(tensor.GetPhyAddr()), buffer, sizeof(T), writes, walk, 0, 0, 0, 0, 0, 0};
+const void* BufferOf(const LocalTensor<T>& tensor) {
+  return AscendC::detail::Inside::Buffer(tensor);
 }
 template <typename T>
-Operand Describe(const GlobalTensor<T>& tensor, bool writes, Operand::Walk walk) {
-  return {reinterpret_cast<uint64_t>(tensor.GetPhyAddr()), nullptr, sizeof(T), writes, walk, 0, 0, 0, 0, 0, 0};
+const void* BufferOf(const GlobalTensor<T>& /*tensor*/) {
+  return nullptr;
+}
+template <typename Tensor>
+Operand Describe(const Tensor& tensor, bool writes, Operand::Walk walk) {
+  Operand operand{};
+  operand.address = reinterpret_cast<uint64_t>(tensor.GetPhyAddr());
+  operand.buffer = BufferOf(tensor);
+  operand.elementBytes = sizeof(typename Tensor::PrimType);
+  operand.writes = writes;
+  operand.walk = walk;
+  return operand;
 }
 template <typename Tensor>
 Operand Strided(const Tensor& tensor, bool writes, int64_t blk, int64_t rep) {
@@ -97,11 +110,27 @@ Operand OutBlocks(const Tensor& tensor, int64_t blocks, int64_t bytes, int64_t g
   return detail::Blocks(tensor, true, blocks, bytes, gapBytes);
 }
 
+inline Operand AddingIf(bool adds, Operand operand) {
+  operand.adds = adds;
+  return operand;
+}
+
+inline Operand Tail(int64_t bytes, Operand operand) {
+  operand.tail = bytes;
+  return operand;
+}
+
 template <typename Work, typename... Operands>
 void Issue(pipe_t pipe, const char* name, const Range& range, const Work& work, const Operands&... operands) {
   const Operand list[] = {operands...};
   detail::Inspect(pipe, name, range, list, sizeof...(operands));
   work();
+}
+
+template <typename Tensor>
+void Scratch(const char* name, const Tensor& tensor) {
+  const Operand operand = OutRun(tensor, tensor.GetSize());
+  Issue(PIPE_V, name, Count(0), [] {}, Tail(operand.elements * operand.elementBytes, operand));
 }
 
 template <typename Tensor>
@@ -119,16 +148,17 @@ void ScalarWrite(const Tensor& tensor, uint64_t offset) {
 
 void SetFlag(HardEvent event, int32_t id);
 void WaitFlag(HardEvent event, int32_t id);
-inline void Barrier(pipe_t /*pipe*/) {}
-inline void SyncAll() {}
+void Barrier(pipe_t pipe);
+void SyncAll();
+void WaitMatmul();
 
 void PipeBegin();
 void PipeEnd();
 void NewBuffer(const void* queue, TPosition position, uint8_t* base, uint32_t bytes);
-void QueueAlloc(const void* queue, const void* buffer);
-void QueueEnQue(const void* queue, const void* buffer, TPosition src, TPosition dst);
-void QueueDeQue(const void* queue, const void* buffer, TPosition src, TPosition dst);
-void QueueFree(const void* queue, const void* buffer);
+void QueueAlloc(const void* buffer, TPosition src, TPosition dst);
+void QueueEnQue(const void* buffer, TPosition src, TPosition dst);
+void QueueDeQue(const void* buffer, TPosition src, TPosition dst);
+void QueueFree(const void* buffer, TPosition src, TPosition dst);
 
 }  // namespace check
 }  // namespace AscendC

@@ -105,11 +105,12 @@ class Matmul {
     check::Issue(
         PIPE_M, "IterateAll", check::Count(static_cast<int64_t>(m_) * n_),
         [call = *this, gm, enAtomic] { call.Multiply(const_cast<float*>(gm.GetPhyAddr()), enAtomic == 1); },
-        check::OutBlocks(gm, m_, n_ * sizeof(DstT), (ldc_ - n_) * sizeof(DstT)),
-        InGm(a_, A_TYPE::pos == TPosition::GM, aTransposed_, m_, k_, aTransposed_ ? orgM_ : orgKa_),
-        InGm(b_, B_TYPE::pos == TPosition::GM, bTransposed_, k_, n_, bTransposed_ ? orgKb_ : orgN_));
+        check::AddingIf(enAtomic == 1, check::OutBlocks(gm, m_, n_ * sizeof(DstT), (ldc_ - n_) * sizeof(DstT))),
+        In<A_TYPE::pos>(a_, aBuffer_, aTransposed_, m_, k_, aTransposed_ ? orgM_ : orgKa_),
+        In<B_TYPE::pos>(b_, bBuffer_, bTransposed_, k_, n_, bTransposed_ ? orgKb_ : orgN_));
+    if constexpr (sync) check::WaitMatmul();
   }
-  void WaitIterateAll() {}
+  void WaitIterateAll() { check::WaitMatmul(); }
   void End() {}
 
  private:
@@ -129,14 +130,23 @@ class Matmul {
     bTransposed_ = transposed;
   }
 
-  // What the product reads of an operand in global memory: `rows` x `cols`, or the other way round if it is transposed.
-  static check::Operand InGm(const SrcT* data, bool isInGm, bool transposed, int64_t rows, int64_t cols,
-                             int64_t pitch) {
-    GlobalTensor<SrcT> gm;
-    gm.SetGlobalBuffer(const_cast<SrcT*>(data));
-    if (!isInGm) rows = cols = 0;
+  // What the product reads of an operand: `rows` x `cols`, or the other way round if it is transposed. `pitch`:
+  // elements from row to row, outside L1.
+  template <TPosition position>
+  static check::Operand In(const SrcT* data, uint8_t* buffer, bool transposed, int64_t rows, int64_t cols,
+                           int64_t pitch) {
     if (transposed) std::swap(rows, cols);
-    return check::InBlocks(gm, rows, cols * sizeof(SrcT), (pitch - cols) * sizeof(SrcT));
+    SrcT* address = const_cast<SrcT*>(data);
+    if constexpr (position == TPosition::TSCM) {  // a column of fractals after the other
+      const LocalTensor<SrcT> l1(position, address, buffer, 0);
+      const int64_t nzRows = detail::L1Matrix::Of(buffer).nzRows;
+      return check::InBlocks(l1, (cols + kC0 - 1) / kC0, rows * ONE_BLK_SIZE, (nzRows - rows) * ONE_BLK_SIZE);
+    } else {
+      GlobalTensor<SrcT> gm;
+      gm.SetGlobalBuffer(address);
+      const bool isInGm = position == TPosition::GM;
+      return check::InBlocks(gm, isInGm ? rows : 0, cols * sizeof(SrcT), (pitch - cols) * sizeof(SrcT));
+    }
   }
 
   // The place of an element of an L1 buffer in the matrix that was brought into it.
