@@ -79,12 +79,20 @@ def test_packed_members_are_batch_elements(mask):
     assert np.array_equal(out.asnumpy().reshape(B, SQ, N, SKV).swapaxes(1, 2) > 0, mask)
 
 
-def test_tiles_of_the_card(mask):
+def launch_all(run):
+    """By seed and offset on the tiles of the card; returns the results."""
     c = case("card", Sq=SQ, Skv=129, N=N, B=B, D=4, Dv=129, keep_prob=0.6)
-    x = {"query": np.zeros((B, N, SQ, 4), np.float32), "key": np.zeros((B, N, 129, 4), np.float32)}
-    x["value"] = np.ascontiguousarray(np.broadcast_to(np.eye(129, dtype=np.float32), (B, N, 129, 129)))
-    outs, _ = flash_launch(c, Launcher("checked"), **x, seed_offset=np.array([7, 0], np.int64))
-    assert np.array_equal(outs[0] > 0, mask[..., :129])
+    results = []
+    for dtype in (np.float32, np.float16):
+        x = {"query": np.zeros((B, N, SQ, 4), dtype), "key": np.zeros((B, N, 129, 4), dtype)}
+        x["value"] = np.ascontiguousarray(np.broadcast_to(np.eye(129, dtype=dtype), (B, N, 129, 129)))
+        results.append(flash_launch(c, run, **x, seed_offset=np.array([7, 0], np.int64))[0][0])
+    return results
+
+
+def test_tiles_of_the_card(mask):
+    for out in launch_all(Launcher("checked")):
+        assert np.array_equal(out > 0, mask[..., :129])
 
 
 @pytest.mark.parametrize("keep_prob", [0.1, 0.5, 0.9, 0.999])

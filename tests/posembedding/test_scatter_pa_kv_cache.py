@@ -74,6 +74,13 @@ def equal(found, wanted):
     assert found.tobytes() == wanted.tobytes()
 
 
+def launch_all(run):
+    for i, c in enumerate(CASES):
+        ins = make(c, np.random.default_rng(0), DTYPES[i % len(DTYPES)])
+        for op in ("scatter_pa_kv_cache_copy", "scatter_pa_kv_cache"):
+            run(op, ins, cache_mode=c.get("mode", "Norm"))
+
+
 DTYPES = (np.float32, np.float16, ml_dtypes.bfloat16, np.int8)
 every = pytest.mark.parametrize("c", CASES, ids=lambda c: c.name)
 some = pytest.mark.parametrize("c", [c for c in CASES if c.graph == "all"], ids=lambda c: c.name)
