@@ -63,7 +63,6 @@ class FlashOutput {
 
   __aicore__ inline void Load(const AscendC::GlobalTensor<float>& gm) {
     WaitPipe<AscendC::HardEvent::MTE3_MTE2>();  // it was stored by this core, and UB may still be read
-    WaitPipe<AscendC::HardEvent::V_MTE2>();
     AscendC::DataCopy(state_, gm, static_cast<uint32_t>(stateFloats()));
     WaitPipe<AscendC::HardEvent::MTE2_V>();
   }
