@@ -68,7 +68,7 @@ void BeginGlobal(Core* core);
 void PublishGlobal(const char* name, Core* core);
 // What this core knows of `gm`, nullptr for a tensor that no kernel may write.
 Shadow* GlobalShadow(Core* core, const mst::GmBuffer& gm);
-// Whether another core wrote all of `spans` before a SyncAll that this one passed, or the caller did.
+// Whether other cores wrote all of `span` before a SyncAll that this one has passed.
 bool IsPublished(const Core& core, const mst::GmBuffer& gm, const Span& span);
 
 }  // namespace check
