@@ -132,8 +132,8 @@ __aicore__ inline void RowMulAdd(const AscendC::LocalTensor<float>& dst, const A
   RowsWithRow<MulAddInstruction>(dst, tile, factor, rows, cols, pitch, factorPitch);
 }
 
-// maxima[row] = maximum of tile[row, :]. Destroys the tile. `work`: MaxWorkFloats(cols) floats, for a value and an index
-// of each repeat.
+// maxima[row] = maximum of tile[row, :]. Destroys the tile. `work`: MaxWorkFloats(cols) floats, for a value and an
+// index of each repeat.
 __aicore__ inline int64_t MaxWorkFloats(int64_t cols) {
   return RoundUpOf(2 * CeilDivOf(cols, kRepeatFloats), kBlockFloats);
 }
