@@ -138,7 +138,7 @@ class Matmul {
     if (transposed) std::swap(rows, cols);
     SrcT* address = const_cast<SrcT*>(data);
     if constexpr (position == TPosition::TSCM) {  // a column of fractals after the other
-      const LocalTensor<SrcT> l1(position, address, buffer, 0);
+      const auto l1 = detail::Inside::Tensor<SrcT>(position, reinterpret_cast<uint8_t*>(address), buffer, 0);
       const int64_t nzRows = detail::L1Matrix::Of(buffer).nzRows;
       return check::InBlocks(l1, (cols + kC0 - 1) / kC0, rows * ONE_BLK_SIZE, (nzRows - rows) * ONE_BLK_SIZE);
     } else {
