@@ -335,7 +335,7 @@ const Case kCases[] = {
      [](Fixture& f) {
        LocalTensor<float> t = f.calc.Get<float>();
        for (int i = 0; i < 8; ++i) t.SetValue(i, 1.0f);
-       BREAKS Adds(t, t, 1.0f, 8);
+       BREAKS Adds(t[8], t, 1.0f, 8);
      },
      {"Adds: reads", "SetValue (S,", "event S_V is missing"},
      true},
