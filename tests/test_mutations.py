@@ -31,9 +31,6 @@ SURVIVORS = {
     ),
     "flag flash_attention_score_output.h: AscendC::DataCopy(state_, gm, static_cast<uint32_t>(stateFloats())); | "
     "WaitPipe<AscendC::HardEvent::MTE2_V>();": "for a block that sees no key of its last super-block",
-    "flag row_ops.h: } | WaitPipe<AscendC::HardEvent::S_V>();": (
-        "for long rows of float32 in several tiles of a core, which no small case has"
-    ),
 }
 # Places that no launch passes.
 NOT_PASSED = {
