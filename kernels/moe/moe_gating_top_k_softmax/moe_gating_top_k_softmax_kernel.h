@@ -77,8 +77,8 @@ class MoeGatingTopKSoftmaxKernel {
   static constexpr int64_t kRecordFloats = 2;
   static constexpr int64_t kWays = 4;  // lists that one merge takes
 
-  // Expert numbers of every row, and the row numbers of a tile whose first token is 0. CopyIn has a barrier before their
-  // first use.
+  // Expert numbers of every row, and the row numbers of a tile whose first token is 0. CopyIn has a barrier before
+  // their first use.
   __aicore__ inline void FillNumbers(int64_t rows) {
     LocalTensor<int32_t> numbers = numberBuf_.Get<int32_t>();
     CreateVecIndex(numbers, int32_t{0}, static_cast<uint32_t>(tiling_->expertPitch));
