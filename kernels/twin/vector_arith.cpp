@@ -201,7 +201,7 @@ void MulAddDstRun(T* dst, Stride dstStride, const U* src0, Stride src0Stride, co
 
 template <typename T>
 void SwiGLURun(T* dst, const T* src0, const T* src1, float beta, int64_t count) {
-  Map([&](auto a, auto b) { return a * b * mst::simd::Sigmoid(b * beta); }, count, dst, src0, src1);
+  Map([&](auto a, auto b) { return a * (b * mst::simd::Sigmoid(b * beta)); }, count, dst, src0, src1);
 }
 template void SwiGLURun<float>(float*, const float*, const float*, float, int64_t);
 template void SwiGLURun<half>(half*, const half*, const half*, float, int64_t);

@@ -47,11 +47,13 @@ OP = Op(
 test_reference, test_pynative, test_graph, test_twin = suite(OP, CASES)
 
 EXTREME = np.array([-1e4, 1e4, -90, 90, -3e38, 88.8, 0, -0.0], np.float32)
+SMALL = np.array([-3e38, -1e4, -1e3, -86, -80, -60, -1, 0.5], np.float32)
 
 
-def test_extreme_gates():
-    """x * sigmoid(x) without inf / inf or inf * 0."""
-    x = np.stack([EXTREME, np.full(8, 2, np.float32)]).reshape(1, 16)
+@pytest.mark.parametrize("gates, up", [(EXTREME, 2), (SMALL, -1e36)])
+def test_extreme_gates(gates, up):
+    """x * sigmoid(x) without inf / inf or inf * 0, also before the gate has made a large value small."""
+    x = np.stack([gates, np.full(8, up, np.float32)]).reshape(1, 16)
     y = ops.swiglu(ms.Tensor(x)).asnumpy()[0]
     expected = ref.forward(x.astype(np.float64), -1)[0]
     np.testing.assert_allclose(y, expected, rtol=1e-5, atol=1e-30)
