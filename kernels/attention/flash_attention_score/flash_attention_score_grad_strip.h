@@ -57,9 +57,8 @@ class FlashGradStrip {
   __aicore__ inline AscendC::LocalTensor<float> Sum(int64_t r) { return Stat(1, r); }
   __aicore__ inline AscendC::LocalTensor<float> Delta(int64_t r) { return Stat(2, r); }
   __aicore__ inline AscendC::LocalTensor<float> SpareStat() { return Stat(3, 0); }
-  // Buffers of a strip, free between two calls of Compute.
+  // The buffer of a strip, free between two calls of Compute.
   __aicore__ inline InQue& scoresQue() { return scoresQue_; }
-  __aicore__ inline OutQue& outQue() { return outQue_; }
   __aicore__ inline AscendC::LocalTensor<float> Work() { return strip_.Work(); }
 
   // Maximum, sum and delta of the `rows` rows from `row` on. The scalar unit has waited for the readers of the block

@@ -65,9 +65,12 @@ Status FlashReadLengths(const OpArgs& args, FlashAttentionScoreProblem* problem)
   if (q[0] == 0 && s.Sq != 0) {
     return ValueErrorFor(args, "'%s' must not be empty with %ld tokens, but got [].", names[0], L(s.Sq));
   }
-  if (q[0] != kv[0] || (kv[0] == 0 && s.Skv != 0)) {
+  if (q[0] != kv[0]) {
     return ValueErrorFor(args, "'%s' must have as many elements as there are sequences (%ld), but got %ld.", names[1],
                          L(q[0]), L(kv[0]));
+  }
+  if (kv[0] == 0 && s.Skv != 0) {
+    return ValueErrorFor(args, "'%s' must not be empty with %ld tokens, but got [].", names[1], L(s.Skv));
   }
   s.B = q[0];
   MST_RETURN_IF_ERROR(CheckEnds(args, names[0], s.B, s.Sq));
