@@ -19,7 +19,7 @@ def main():
     show = commands.add_parser("show", help="the text that is generated from a spec")
     show.add_argument("op")
     stage = commands.add_parser("stage", help="writes the project that builds the operators for the card")
-    stage.add_argument("--out", required=True, metavar="DIR", help="a folder, which is replaced")
+    stage.add_argument("--out", required=True, metavar="DIR", help="a new folder")
     stage.add_argument("--cann", required=True, metavar="HOME", help="the CANN toolkit that will build it")
     check = commands.add_parser("check", help="checks the specs and what is generated from them")
     check.add_argument("--cann", action="append", default=[], metavar="DIR", help="compile against the headers there")
@@ -95,7 +95,7 @@ def _takes(spec, dtype):
 
 
 def failures(cann_dirs=()):
-    """Generates everything, and compiles the kernels against real headers if asked to; the number of failures."""
+    """Generates everything; with headers also compiles it against them and compares the twin's API. How much failed."""
     failed = 0
     for spec in all_specs().values():
         try:

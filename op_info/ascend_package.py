@@ -22,20 +22,22 @@ class BuildError(Exception):
 
 
 def stage(home, out):
-    """Writes the project that the toolkit at `home` can build to the folder `out`."""
+    """Writes the project that the toolkit at `home` can build to the new folder `out`."""
     kind = ascend_project.toolkit_kind(home)
     if kind is None:
         raise BuildError(
-            f"ASCEND_HOME_PATH must name a CANN toolkit that builds operators, but {home} has neither "
-            f"{ascend_project.TEMPLATE_FOLDER} (CANN 8) nor {ascend_project.ASC_FILE} (CANN 9)."
+            "ASCEND_HOME_PATH, or --cann of 'op_info stage', must name a CANN toolkit that builds operators, but "
+            f"{home} has neither {ascend_project.TEMPLATE_FOLDER} (CANN 8) nor {ascend_project.ASC_FILE} (CANN 9)."
         )
-    shutil.rmtree(out, ignore_errors=True)
+    if Path(out).exists():
+        raise BuildError(f"the project is written to a new folder, but {out} exists.")
     specs = [spec for spec in all_specs().values() if ascend.socs(spec)]
     ascend_project.stage(specs, out, kind, Path(home).resolve())
 
 
 def build(home, work, target):
     """Builds in the folder `work` and puts the package to `target`/vendors."""
+    shutil.rmtree(work, ignore_errors=True)
     stage(home, work)
     for arguments in _COMMANDS:
         command = ["cmake", *arguments]

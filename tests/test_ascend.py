@@ -118,18 +118,17 @@ def test_staged_project_is_whole(tmp_path, kind):
 
 
 def test_a_wrong_toolkit_is_told(tmp_path):
-    with pytest.raises(ascend_package.BuildError, match=f"ASCEND_HOME_PATH must name.*{tmp_path} has neither"):
+    with pytest.raises(ascend_package.BuildError, match=f"ASCEND_HOME_PATH.* must name.*{tmp_path} has neither"):
         ascend_package.build(tmp_path, tmp_path / "work", tmp_path / "target")
     env = {**os.environ, "ASCEND_HOME_PATH": str(tmp_path)}
     command = [sys.executable, "setup.py", "-q", "bdist_wheel", "--dist-dir", str(tmp_path)]
     done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True)
-    assert done.returncode != 0 and "error: ASCEND_HOME_PATH must name a CANN toolkit" in done.stderr
+    assert done.returncode != 0 and "must name a CANN toolkit" in done.stderr
 
 
 CMAKE = """\
 #!/bin/sh
 echo "$ASCEND_HOME_PATH $*" >> "$PWD/../calls"
-[ "$1" = FAIL ] && exit 3
 if [ "$1" = --install ]; then
   mkdir -p installed/packages/vendors/ms_ops_transformer/op_api/lib
   echo library > installed/packages/vendors/ms_ops_transformer/op_api/lib/libcust_opapi.so
@@ -317,4 +316,4 @@ def test_smoke_compares_every_operator():
     rows = [line.split() for line in done.stdout.splitlines() if line.endswith(("ok", "FAIL"))]
     assert {row[0] for row in rows} == {spec.name for spec in SPECS}, done.stdout + done.stderr
     assert len(rows) == sum(spec.num_columns for spec in SPECS)
-    assert done.returncode == 0 and "0 failed." in done.stdout, done.stdout
+    assert done.returncode == 0 and done.stdout.splitlines()[-1].startswith("0 of "), done.stdout

@@ -165,7 +165,9 @@ Status Tile(KernelCores cores, gert::TilingContext* context, OpArgs* args) {
   MST_RETURN_IF_ERROR(desc.plan(*args, PlatformOf(card), tilingData.data()));
   gert::TilingData* raw = context->GetRawTilingData();
   size_t* workspace = context->GetWorkspaceSizes(1);
-  if (raw == nullptr || workspace == nullptr || raw->GetCapacity() < desc.tilingBytes) {
+  if (workspace == nullptr)
+    return ValueErrorFor(*args, "CANN must have room for the size of a workspace, but has none.");
+  if (raw == nullptr || raw->GetCapacity() < desc.tilingBytes) {
     return ValueErrorFor(*args, "%zu bytes of tiling data must fit, but there is room for %zu.", desc.tilingBytes,
                          raw == nullptr ? 0 : raw->GetCapacity());
   }

@@ -2,6 +2,7 @@
 """From specs to MindSpore primitives: the only file that registers with MindSpore."""
 
 import functools
+import os
 import threading
 
 import mindspore as ms
@@ -27,6 +28,7 @@ _MS_DTYPES = {name: dtype for dtype, name in _DTYPE_NAMES.items()}
 _SEQUENCE = "a tuple"  # in place of a dtype
 _BPROPS = {}
 _ONE_CALL = threading.Lock()  # MindSpore hands the results of concurrent calls to the wrong thread
+os.register_at_fork(before=_ONE_CALL.acquire, after_in_parent=_ONE_CALL.release, after_in_child=_ONE_CALL.release)
 _CACHED_SHAPES = 1024  # results of inference that a primitive keeps
 
 
@@ -47,7 +49,10 @@ def bprop_of(name):
 
 @functools.lru_cache(None, typed=True)  # 1 and 1.0 are different attributes
 def primitive(name, absent=(), **attrs):
-    """The primitive of an operator with these attributes; `absent` names the optional inputs that will be None."""
+    """The primitive of an operator with these attributes; `absent` names the optional inputs that will be None.
+
+    It is one for the device target of the first call: that must be set before.
+    """
     spec = registry.get(name)
     values = _check.attributes(spec, attrs)
     _check_build(spec)
@@ -75,7 +80,7 @@ def _check_build(spec):
 
 
 def _check_ascend(spec, target):
-    if target != "Ascend" or not ascend.socs(spec):
+    if target != "Ascend":
         raise RuntimeError(f"For '{spec.class_name}', the device target must be CPU or Ascend, but got {target}.")
     if _ascend_package() is None:
         raise RuntimeError(
