@@ -48,7 +48,6 @@ def survey():
 def test_places_are_caught(survey):
     assert len(survey.caught) > 300
     assert {describe(place) for place in survey.survivors} == set(SURVIVORS)
-    assert len(survey.survivors) <= 0.05 * len(survey.caught)
 
 
 def test_every_place_is_passed(survey):

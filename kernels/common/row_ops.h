@@ -58,7 +58,7 @@ __aicore__ inline void RowScale(const AscendC::LocalTensor<float>& dst, const As
     for (int64_t row = 0; row < rows; ++row) {
       AscendC::Muls(dst[row * pitch], tile[row * pitch], factors.GetValue(row), static_cast<int32_t>(cols));
     }
-    WaitPipe<AscendC::HardEvent::S_V>();
+    WaitPipe<AscendC::HardEvent::S_V>();  // the factors may be overwritten now
     AscendC::PipeBarrier<PIPE_V>();
     return;
   }

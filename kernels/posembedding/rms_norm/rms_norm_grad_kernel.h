@@ -109,7 +109,7 @@ class RmsNormGradKernel {
       for (int64_t i = 0; i < rows; ++i) {
         Axpy(tiles.dy[i * pitch], tiles.x[i * pitch], coef.GetValue(i), static_cast<int32_t>(D));
       }
-      WaitPipe<HardEvent::S_V>();
+      WaitPipe<HardEvent::S_V>();  // the next tile overwrites what the scalar unit has read
       RowScale(tiles.work, tiles.dy, rstd, spreadBuf_.Get<float>(), rows, D, pitch);
       StoreDx(tiles, row, rows, 0, D);
       rstdQueue_.FreeTensor(rstd);
@@ -189,7 +189,7 @@ class RmsNormGradKernel {
       RowSum(sum, tiles.dy, workBuf_.Get<float>(), 1, cols, tiling_->pitch);
       WaitPipe<HardEvent::V_S>();
       total += sum.GetValue(0);
-      WaitPipe<HardEvent::S_V>();
+      WaitPipe<HardEvent::S_V>();  // the next sum goes to the same place
       FreeTiles(tiles);
       if (!isResident_) gamma_.Free(gamma);
     }

@@ -383,7 +383,7 @@ void PipeEnd() {
 void NewBuffer(const void* queue, TPosition position, uint8_t* base, uint32_t bytes) {
   bool off;
   SwitchedSite("InitBuffer", &off);
-  if (off) bytes -= static_cast<uint32_t>(kBlock);
+  if (off && bytes > 0) bytes -= static_cast<uint32_t>(kBlock);
   Core& core = CheckedCore();
   const bool inL1 = AscendC::detail::IsL1(position);
   int64_t& used = inL1 ? core.l1Bytes : core.ubBytes;

@@ -26,7 +26,6 @@ struct Place {
 // The lanes of an instruction that read bytes without a value.
 class LostLanes {
  public:
-  void Clear() { lanes_.clear(); }
   bool empty() const { return lanes_.empty(); }
   // Adds those of an operand that the instruction reads.
   void Read(const char* name, const Place& place, const Range& range, bool isRefused);
