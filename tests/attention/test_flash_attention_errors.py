@@ -93,6 +93,8 @@ BAD = {
     "lengths_type": (TND, {"actual_seq_qlen": (3.5, 8)}, TypeError, "'actual_seq_qlen' must hold int, but got 3.5"),
     "lengths_empty": (TND, {"actual_seq_qlen": (), "actual_seq_kvlen": ()}, ValueError,
                       "'actual_seq_qlen' must not be empty with 8 tokens"),
+    "keys_without_a_sequence": (TND, {"query": x(0, 4, 16), "actual_seq_qlen": (), "actual_seq_kvlen": ()}, ValueError,
+                                "'actual_seq_kvlen' must not be empty with 9 tokens"),
     "lengths_count": (TND, {"actual_seq_kvlen": (9,)}, ValueError, "'actual_seq_kvlen' .*2.*got 1"),
     "mode5_packed": (TND, {"sparse_mode": 5, "prefix": (1, 2), "attn_mask": x(8, 9, dtype=bool)}, ValueError,
                      "mode.* 5"),
