@@ -23,8 +23,6 @@ namespace check {
 namespace {
 
 constexpr int kPoison = 0xff;  // NaN in every float type, -1 in every integer
-constexpr int64_t kBlock = 32;
-constexpr int64_t kRepeatBytes = 256;
 constexpr int kMaxRepeat = 255;
 constexpr int kMaxCopyBlocks = 4095;
 
@@ -181,7 +179,7 @@ void InspectRange(const char* name, const Range& range, const Operand* operands,
   for (int i = 0; i < count; ++i) {
     if (operands[i].walk == Operand::Walk::kStrided) widest = std::max(widest, operands[i].elementBytes);
   }
-  const int64_t lanes = kRepeatBytes / widest;
+  const int64_t lanes = ONE_REPEAT_BYTE_SIZE / widest;
   if (range.lastLane < 0 || range.lastLane >= lanes) {
     Violation(name, "mask must cover 1 to %ld elements of %d bytes, but covers %ld", static_cast<long>(lanes), widest,
               static_cast<long>(range.lastLane + 1));
@@ -304,16 +302,14 @@ void InspectScalar(const char* name, const Operand& operand) {
 }  // namespace detail
 
 void SetFlag(HardEvent event, int32_t id) {
-  bool off;
-  SwitchedSite("flag", &off);
+  const bool off = IsSwitchedOff("flag");
   Event& flag = EventAt("SetFlag", event, id);
   if (flag.isSet) Violation("SetFlag", "event %d of kind %d is set already", id, static_cast<int>(event));
   flag = {true, off ? Clock{} : CheckedCore().timeline.Capture(SourceOf(event))};
 }
 
 void WaitFlag(HardEvent event, int32_t id) {
-  bool off;
-  SwitchedSite("flag", &off);
+  const bool off = IsSwitchedOff("flag");
   Event& flag = EventAt("WaitFlag", event, id);
   if (!flag.isSet) {
     Violation("WaitFlag", "event %d of kind %d is never set: it waits forever", id, static_cast<int>(event));
@@ -323,9 +319,7 @@ void WaitFlag(HardEvent event, int32_t id) {
 }
 
 void Barrier(pipe_t pipe) {
-  bool off;
-  SwitchedSite("PipeBarrier", &off);
-  if (off) return;
+  if (IsSwitchedOff("PipeBarrier")) return;
   Timeline& timeline = CheckedCore().timeline;
   if (pipe == PIPE_ALL) {
     timeline.BarrierAll();
@@ -335,9 +329,7 @@ void Barrier(pipe_t pipe) {
 }
 
 void SyncAll() {
-  bool off;
-  SwitchedSite("SyncAll", &off);
-  if (off) return;
+  if (IsSwitchedOff("SyncAll")) return;
   Core& core = CheckedCore();
   core.timeline.BarrierAll();
   PublishGlobal("SyncAll", &core);
@@ -381,8 +373,7 @@ void PipeEnd() {
 }
 
 void NewBuffer(const void* queue, TPosition position, uint8_t* base, uint32_t bytes) {
-  bool off;
-  SwitchedSite("InitBuffer", &off);
+  const bool off = IsSwitchedOff("InitBuffer");
   if (off && bytes > 0) bytes -= static_cast<uint32_t>(kBlock);
   Core& core = CheckedCore();
   const bool inL1 = AscendC::detail::IsL1(position);
@@ -417,16 +408,14 @@ void QueueAlloc(const void* base, TPosition src, TPosition dst) {
 }
 
 void QueueEnQue(const void* base, TPosition src, TPosition dst) {
-  bool off;
-  SwitchedSite("EnQue", &off);
+  const bool off = IsSwitchedOff("EnQue");
   Buffer& buffer = Move("EnQue", base, {State::kAllocated, State::kDequeued}, State::kQueued);
   buffer.isSent = !off;
   buffer.ready = off ? Clock{} : CheckedCore().timeline.Capture(FillerOf(src, dst));
 }
 
 void QueueDeQue(const void* base, TPosition src, TPosition dst) {
-  bool off;
-  SwitchedSite("DeQue", &off);
+  const bool off = IsSwitchedOff("DeQue");
   Buffer& buffer = Move("DeQue", base, {State::kQueued}, State::kDequeued);
   if (off) return;
   if (buffer.isSent) buffer.isFilled = false;

@@ -7,8 +7,6 @@ namespace AscendC {
 namespace check {
 namespace {
 
-constexpr int64_t kBlock = 32;
-
 constexpr int64_t kRepeatLanes = 128;
 
 void Add(Spans* spans, int64_t begin, int64_t end) {

@@ -9,6 +9,8 @@
 namespace AscendC {
 namespace check {
 
+constexpr int64_t kBlock = ONE_BLK_SIZE;
+
 // Bytes from the operand's address to the end of what it covers.
 int64_t ExtentOf(const Operand& operand, const Range& range);
 

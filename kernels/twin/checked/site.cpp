@@ -187,7 +187,7 @@ std::string LineOf(Site site) {
   return all.lines[site];
 }
 
-__attribute__((noinline)) Site SwitchedSite(const char* kind, bool* off) {
+__attribute__((noinline)) bool IsSwitchedOff(const char* kind) {
   thread_local std::unordered_set<Site> noted;
   thread_local uint32_t notedRound = 0;
   if (notedRound != round.load()) {
@@ -200,15 +200,11 @@ __attribute__((noinline)) Site SwitchedSite(const char* kind, bool* off) {
     const std::lock_guard<std::mutex> lock(all.mutex);
     all.passed.emplace(site, kind);
   }
-  *off = false;
-  if (anyOff.load(std::memory_order_relaxed)) {
-    const std::lock_guard<std::mutex> lock(all.mutex);
-    if (all.offKind == kind) {
-      Resolve(all, {site});
-      *off = all.lines[site] == all.offLine;
-    }
-  }
-  return site;
+  if (!anyOff.load(std::memory_order_relaxed)) return false;
+  const std::lock_guard<std::mutex> lock(all.mutex);
+  if (all.offKind != kind) return false;
+  Resolve(all, {site});
+  return all.lines[site] == all.offLine;
 }
 
 }  // namespace check

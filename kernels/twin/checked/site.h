@@ -18,9 +18,9 @@ Site SiteHere();
 // "rms_norm_kernel.h:57": the innermost line that is neither in the twin nor in kernel_util.h.
 std::string LineOf(Site site);
 
-// SiteHere() of a hook that orders instructions or makes a buffer, noted for the mutation test under `kind`; sets `off`
-// if that test has switched this line off.
-Site SwitchedSite(const char* kind, bool* off);
+// Whether the mutation test has switched off the line that the calling hook was called from: a hook that orders
+// instructions or makes a buffer. Notes the line for that test under `kind`.
+bool IsSwitchedOff(const char* kind);
 
 }  // namespace check
 }  // namespace AscendC
