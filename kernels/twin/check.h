@@ -77,7 +77,9 @@ inline void SetFlag(HardEvent /*event*/, int32_t /*id*/) {}
 inline void WaitFlag(HardEvent /*event*/, int32_t /*id*/) {}
 inline void Barrier(pipe_t /*pipe*/) {}
 inline void SyncAll() {}
-inline void WaitMatmul() {}
+// A Matmul is known by the address of the kernel's object.
+inline void EndMatmul(const void* /*matmul*/) {}
+inline void WaitMatmul(const void* /*matmul*/) {}
 
 // Buffers of a TPipe, and the queue that owns them; a TBuf has none.
 inline void PipeBegin() {}

@@ -165,6 +165,24 @@ const std::vector<Case> kOrder = {
      },
      {"DataCopy: reads", "IterateAll (M,", "the Matmul is not waited for"},
      true},
+    {"wait for another Matmul",
+     [](Fixture& f) {
+       using Gm = matmul::MatmulType<TPosition::GM, CubeFormat::ND, float>;
+       matmul::Matmul<Gm, Gm, Gm> mm[2];
+       for (int i = 0; i < 2; ++i) {
+         mm[i].SetOrgShape(16, 16, 16);
+         mm[i].SetSingleShape(16, 16, 16);
+         mm[i].SetTensorA(f.x);
+         mm[i].SetTensorB(f.x);
+         mm[i].IterateAll<false>(f.y[i * 256]);
+       }
+       mm[0].WaitIterateAll();
+       LocalTensor<float> t = f.in.AllocTensor<float>();
+       DataCopy(t, f.y, 256);
+       BREAKS DataCopy(f.in.AllocTensor<float>(), f.y[256], 8);
+     },
+     {"DataCopy: reads bytes [1024, 1056) of y", "IterateAll (M,", "the Matmul is not waited for"},
+     true},
     {"Matmul of a buffer in L1 that is not there yet",
      [](Fixture& f) {
        TSCM<TPosition::GM, 1> queue;

@@ -336,9 +336,14 @@ void SyncAll() {
   ++core.phase;
 }
 
-void WaitMatmul() {
-  Timeline& timeline = CheckedCore().timeline;
-  timeline.Join(kScalar, timeline.Capture(kCube));
+void EndMatmul(const void* matmul) {
+  Core& core = CheckedCore();
+  core.matmuls[matmul] = core.timeline.Capture(kCube);
+}
+
+void WaitMatmul(const void* matmul) {
+  Core& core = CheckedCore();
+  core.timeline.Join(kScalar, core.matmuls[matmul]);
 }
 
 void PipeBegin() {
@@ -349,6 +354,7 @@ void PipeBegin() {
     for (Event& event : ids) event.isSet = false;
   }
   core.timeline.Reset();
+  core.matmuls.clear();
   BeginGlobal(&core);
 }
 

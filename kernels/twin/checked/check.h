@@ -150,7 +150,8 @@ void SetFlag(HardEvent event, int32_t id);
 void WaitFlag(HardEvent event, int32_t id);
 void Barrier(pipe_t pipe);
 void SyncAll();
-void WaitMatmul();
+void EndMatmul(const void* matmul);
+void WaitMatmul(const void* matmul);
 
 void PipeBegin();
 void PipeEnd();

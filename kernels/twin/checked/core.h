@@ -4,6 +4,7 @@
 #define MST_TWIN_CHECKED_CORE_H_
 
 #include <deque>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -50,7 +51,8 @@ struct Core {
   std::vector<Shadow> gm;
   uint64_t launch = 0;
   int blockIdx = 0;
-  int phase = 0;  // SyncAlls passed in this launch
+  int phase = 0;                         // SyncAlls passed in this launch
+  std::map<const void*, Clock> matmuls;  // what the last IterateAll of each promises
 };
 
 Core& CheckedCore();

@@ -108,9 +108,10 @@ class Matmul {
         check::AddingIf(enAtomic == 1, check::OutBlocks(gm, m_, n_ * sizeof(DstT), (ldc_ - n_) * sizeof(DstT))),
         In<A_TYPE::pos>(a_, aBuffer_, aTransposed_, m_, k_, aTransposed_ ? orgM_ : orgKa_),
         In<B_TYPE::pos>(b_, bBuffer_, bTransposed_, k_, n_, bTransposed_ ? orgKb_ : orgN_));
-    if constexpr (sync) check::WaitMatmul();
+    check::EndMatmul(this);
+    if constexpr (sync) check::WaitMatmul(this);
   }
-  void WaitIterateAll() { check::WaitMatmul(); }
+  void WaitIterateAll() { check::WaitMatmul(this); }
   void End() {}
 
  private:
