@@ -77,7 +77,11 @@ inline void SetFlag(HardEvent /*event*/, int32_t /*id*/) {}
 inline void WaitFlag(HardEvent /*event*/, int32_t /*id*/) {}
 inline void Barrier(pipe_t /*pipe*/) {}
 inline void SyncAll() {}
-// A Matmul is known by the address of the kernel's object.
+
+// A Matmul object, its tiling and what its next IterateAll multiplies; nothing stands for the object but its address.
+template <typename Tiling>
+inline void NewMatmul(const void* /*matmul*/, const Tiling& /*tiling*/) {}
+inline void BeginMatmul(const void* /*matmul*/, int32_t /*m*/, int32_t /*n*/, int32_t /*k*/) {}
 inline void EndMatmul(const void* /*matmul*/) {}
 inline void WaitMatmul(const void* /*matmul*/) {}
 

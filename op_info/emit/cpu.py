@@ -226,8 +226,9 @@ extern "C" int {cls}(int nparam, void** params, int* ndims, int64_t** shapes, co
 """
 
 
-# Exported by the checked library: it is told the buffers of a launch, and the mutation test asks it for places.
-CHECKED_EXPORTS = "mst_launch_begin; mst_check_*;"
+# Exported by the checked library: it is told the buffers of a launch, the mutation test asks it for places, `op_info
+# cost` for times.
+CHECKED_EXPORTS = "mst_launch_begin; mst_check_*; mst_cost_*;"
 
 
 def exported_symbols(spec):

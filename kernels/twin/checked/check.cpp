@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core.h"
+#include "cost.h"
 #include "footprint.h"
 #include "runtime.h"
 #include "site.h"
@@ -107,10 +108,16 @@ std::string MissingSync(Lane first, Lane second) {
 
 // An instruction on its way through the checks.
 struct Issued {
+  const char* name;
+  Site site;
   Lane lane;
   uint32_t number;
   Clock known;  // complete when it begins
 };
+
+Step StepOf(const Issued& issued) {
+  return {issued.name, issued.site, issued.known, Step::kInstruction, issued.lane, 0, 0, 0, 0, 0, 0};
+}
 
 void InspectQueue(const char* name, Lane lane, const Operand& o, Buffer* buffer) {
   if (buffer->state == State::kAlways) return;
@@ -165,7 +172,7 @@ bool HandsOn(const char* name, Lane lane, const Operand& o) {
 Issued Begin(Lane lane, const char* name, Site site) {
   Timeline& timeline = CheckedCore().timeline;
   const Clock known = timeline.Known(lane);
-  return {lane, timeline.Issue(lane, name, site), known};
+  return {name, site, lane, timeline.Issue(lane, name, site), known};
 }
 
 // Limits of the instruction itself.
@@ -259,6 +266,10 @@ void Inspect(pipe_t pipe, const char* name, const Range& range, const Operand* o
   thread_local std::vector<Spans> spans;
   InspectRange(name, range, operands, count);
   const Issued issued = Begin(LaneOf(pipe), name, SiteHere());
+  if (IsCosting()) {
+    ChargeInstruction(&CheckedCore(), StepOf(issued), range, operands, count);
+    return;
+  }
   LostLanes lost;
   places.clear();
   for (int i = 0; i < count; ++i) {
@@ -290,6 +301,10 @@ void Inspect(pipe_t pipe, const char* name, const Range& range, const Operand* o
 void InspectScalar(const char* name, const Operand& operand) {
   thread_local Spans spans;
   const Issued issued = Begin(kScalar, name, SiteHere());
+  if (IsCosting()) {
+    ChargeScalar(&CheckedCore(), StepOf(issued), operand);
+    return;
+  }
   const Range range = Count(1);
   const Place place = Locate(name, kScalar, operand, operand.elementBytes);
   if (place.shadow == nullptr) return;
@@ -302,6 +317,7 @@ void InspectScalar(const char* name, const Operand& operand) {
 }  // namespace detail
 
 void SetFlag(HardEvent event, int32_t id) {
+  ++CheckedCore().pendingIssues;
   const bool off = IsSwitchedOff("flag");
   Event& flag = EventAt("SetFlag", event, id);
   if (flag.isSet) Violation("SetFlag", "event %d of kind %d is set already", id, static_cast<int>(event));
@@ -309,20 +325,25 @@ void SetFlag(HardEvent event, int32_t id) {
 }
 
 void WaitFlag(HardEvent event, int32_t id) {
+  ++CheckedCore().pendingIssues;
   const bool off = IsSwitchedOff("flag");
   Event& flag = EventAt("WaitFlag", event, id);
   if (!flag.isSet) {
     Violation("WaitFlag", "event %d of kind %d is never set: it waits forever", id, static_cast<int>(event));
   }
   flag.isSet = false;
-  if (!off) CheckedCore().timeline.Join(TargetOf(event), flag.clock);
+  if (off) return;
+  CheckedCore().timeline.Join(TargetOf(event), flag.clock);
+  if (IsCosting() && TargetOf(event) == kScalar) ChargeScalarWait(&CheckedCore(), "WaitFlag", SiteHere());
 }
 
 void Barrier(pipe_t pipe) {
+  ++CheckedCore().pendingIssues;
   if (IsSwitchedOff("PipeBarrier")) return;
   Timeline& timeline = CheckedCore().timeline;
   if (pipe == PIPE_ALL) {
     timeline.BarrierAll();
+    if (IsCosting()) ChargeScalarWait(&CheckedCore(), "PipeBarrier", SiteHere());
   } else {
     timeline.Barrier(LaneOf(pipe));
   }
@@ -332,18 +353,27 @@ void SyncAll() {
   if (IsSwitchedOff("SyncAll")) return;
   Core& core = CheckedCore();
   core.timeline.BarrierAll();
+  if (IsCosting()) ChargeSyncAll(&core);
   PublishGlobal("SyncAll", &core);
   ++core.phase;
 }
 
+void NewMatmul(const void* matmul, const TCubeTiling& tiling) { CheckedCore().matmuls[matmul] = {tiling, {}}; }
+
+void BeginMatmul(const void* matmul, int32_t m, int32_t n, int32_t k) {
+  Core& core = CheckedCore();
+  core.nextProduct = {core.matmuls[matmul].tiling, m, n, k, 0, false, false};
+}
+
 void EndMatmul(const void* matmul) {
   Core& core = CheckedCore();
-  core.matmuls[matmul] = core.timeline.Capture(kCube);
+  core.matmuls[matmul].done = core.timeline.Capture(kCube);
 }
 
 void WaitMatmul(const void* matmul) {
   Core& core = CheckedCore();
-  core.timeline.Join(kScalar, core.matmuls[matmul]);
+  core.timeline.Join(kScalar, core.matmuls[matmul].done);
+  if (IsCosting()) ChargeScalarWait(&core, "WaitIterateAll", SiteHere());
 }
 
 void PipeBegin() {
@@ -355,6 +385,7 @@ void PipeBegin() {
   }
   core.timeline.Reset();
   core.matmuls.clear();
+  if (IsCosting()) BeginTrace(&core);
   BeginGlobal(&core);
 }
 
@@ -375,6 +406,7 @@ void PipeEnd() {
       mst::KernelError(("TPipe: " + core.buffers[i].name + " is in the queue at the end of the kernel").c_str());
     }
   }
+  if (IsCosting()) PublishTrace(&core);
   PublishGlobal("TPipe", &core);
 }
 
@@ -398,12 +430,14 @@ void NewBuffer(const void* queue, TPosition position, uint8_t* base, uint32_t by
   buffer.name = name;
   buffer.base = reinterpret_cast<uint64_t>(base);
   buffer.bytes = bytes;
+  buffer.isInL1 = inL1;
   buffer.state = queue != nullptr ? State::kFree : State::kAlways;
   buffer.freed = {};
   buffer.shadow.Reset(bytes, false);
 }
 
 void QueueAlloc(const void* base, TPosition src, TPosition dst) {
+  ++CheckedCore().pendingIssues;
   Buffer& buffer = Move("AllocTensor", base, {State::kFree}, State::kAllocated);
   buffer.filler = FillerOf(src, dst);
   buffer.user = UserOf(src, dst);
@@ -414,6 +448,7 @@ void QueueAlloc(const void* base, TPosition src, TPosition dst) {
 }
 
 void QueueEnQue(const void* base, TPosition src, TPosition dst) {
+  ++CheckedCore().pendingIssues;
   const bool off = IsSwitchedOff("EnQue");
   Buffer& buffer = Move("EnQue", base, {State::kAllocated, State::kDequeued}, State::kQueued);
   buffer.isSent = !off;
@@ -421,6 +456,7 @@ void QueueEnQue(const void* base, TPosition src, TPosition dst) {
 }
 
 void QueueDeQue(const void* base, TPosition src, TPosition dst) {
+  ++CheckedCore().pendingIssues;
   const bool off = IsSwitchedOff("DeQue");
   Buffer& buffer = Move("DeQue", base, {State::kQueued}, State::kDequeued);
   if (off) return;
@@ -429,6 +465,7 @@ void QueueDeQue(const void* base, TPosition src, TPosition dst) {
 }
 
 void QueueFree(const void* base, TPosition src, TPosition dst) {
+  ++CheckedCore().pendingIssues;
   Buffer& buffer = Move("FreeTensor", base, {State::kAllocated, State::kDequeued}, State::kFree);
   buffer.freed = CheckedCore().timeline.Capture(UserOf(src, dst));
 }

@@ -6,6 +6,7 @@
 #define MST_TWIN_CHECKED_CHECK_H_
 
 #include "inside.h"
+#include "kernel_tiling/kernel_tiling.h"
 
 namespace AscendC {
 namespace check {
@@ -150,6 +151,9 @@ void SetFlag(HardEvent event, int32_t id);
 void WaitFlag(HardEvent event, int32_t id);
 void Barrier(pipe_t pipe);
 void SyncAll();
+
+void NewMatmul(const void* matmul, const TCubeTiling& tiling);
+void BeginMatmul(const void* matmul, int32_t m, int32_t n, int32_t k);
 void EndMatmul(const void* matmul);
 void WaitMatmul(const void* matmul);
 

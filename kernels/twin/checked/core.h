@@ -6,11 +6,13 @@
 #include <deque>
 #include <map>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "common/cpu_entry.h"
 #include "shadow.h"
 #include "timeline.h"
+#include "trace.h"
 
 namespace AscendC {
 namespace check {
@@ -21,6 +23,7 @@ struct Buffer {
   std::string name;
   uint64_t base;
   uint32_t bytes;
+  bool isInL1;
   State state;
   Clock ready;  // what the last EnQue promises
   Clock freed;  // what the last FreeTensor promises
@@ -40,6 +43,11 @@ struct Event {
   Clock clock;
 };
 
+struct Matmul {
+  TCubeTiling tiling;
+  Clock done;  // what its last IterateAll promises
+};
+
 struct Core {
   std::deque<Buffer> buffers;
   size_t used = 0;  // of those; the others are kept for the next core
@@ -51,8 +59,14 @@ struct Core {
   std::vector<Shadow> gm;
   uint64_t launch = 0;
   int blockIdx = 0;
-  int phase = 0;                         // SyncAlls passed in this launch
-  std::map<const void*, Clock> matmuls;  // what the last IterateAll of each promises
+  int phase = 0;                          // SyncAlls passed in this launch
+  std::map<const void*, Matmul> matmuls;  // by the address of the kernel's object
+
+  // For the costs.
+  Trace trace;
+  Product nextProduct = {};                  // of the next IterateAll
+  int pendingIssues = 0;                     // flags and queue operations since the last instruction
+  std::unordered_set<uint64_t> scalarLines;  // of global memory, that the scalar unit has read or written
 };
 
 Core& CheckedCore();

@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "core.h"
+#include "cost_launch.h"
 #include "runtime.h"
 
 namespace AscendC {
@@ -146,4 +147,5 @@ extern "C" __attribute__((visibility("default"))) void mst_launch_begin(const ms
   launch.platform = *platform;
   launch.buffers.assign(buffers, buffers + count);
   launch.records.assign(static_cast<size_t>(count), {});
+  AscendC::check::BeginCosts(*platform, buffers, count);
 }

@@ -180,11 +180,15 @@ __attribute__((noinline)) Site SiteHere() {
   return NumberOf(Walk(static_cast<const uintptr_t*>(__builtin_frame_address(0))));
 }
 
-std::string LineOf(Site site) {
+std::string LineOf(Site site) { return LinesOf({site})[0]; }
+
+std::vector<std::string> LinesOf(const std::vector<Site>& sites) {
   Sites& all = All();
   const std::lock_guard<std::mutex> lock(all.mutex);
-  Resolve(all, {site});
-  return all.lines[site];
+  Resolve(all, sites);
+  std::vector<std::string> lines;
+  for (const Site site : sites) lines.push_back(all.lines[site]);
+  return lines;
 }
 
 __attribute__((noinline)) bool IsSwitchedOff(const char* kind) {

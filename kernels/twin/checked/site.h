@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace AscendC {
 namespace check {
@@ -17,6 +18,7 @@ Site SiteHere();
 
 // "rms_norm_kernel.h:57": the innermost line that is neither in the twin nor in kernel_util.h.
 std::string LineOf(Site site);
+std::vector<std::string> LinesOf(const std::vector<Site>& sites);
 
 // Whether the mutation test has switched off the line that the calling hook was called from: a hook that orders
 // instructions or makes a buffer. Notes the line for that test under `kind`.

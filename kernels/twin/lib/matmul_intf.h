@@ -56,6 +56,7 @@ class Matmul {
 
   void Init(const TCubeTiling* cubeTiling, TPipe* /*tpipe*/ = nullptr) {
     if (cubeTiling == nullptr) return;
+    check::NewMatmul(this, *cubeTiling);
     SetOrgShape(cubeTiling->M, cubeTiling->N, cubeTiling->Ka, cubeTiling->Kb);
     SetSingleShape(cubeTiling->singleCoreM, cubeTiling->singleCoreN, cubeTiling->singleCoreK);
   }
@@ -102,6 +103,7 @@ class Matmul {
   void IterateAll(const GlobalTensor<DstT>& gm, uint8_t enAtomic = 0, bool /*enSequentialWrite*/ = false,
                   bool /*waitIterateAll*/ = false, bool /*fakeMsg*/ = false) {
     if (enAtomic > 1) mst::KernelError("IterateAll: enAtomic is 0 or 1");
+    check::BeginMatmul(this, m_, n_, k_);
     check::Issue(
         PIPE_M, "IterateAll", check::Count(static_cast<int64_t>(m_) * n_),
         [call = *this, gm, enAtomic] { call.Multiply(const_cast<float*>(gm.GetPhyAddr()), enAtomic == 1); },

@@ -1,0 +1,264 @@
+// Copyright 2026 The ms_ops_transformer authors. SPDX-License-Identifier: Apache-2.0
+#include "schedule.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "cube.h"
+#include "rates.h"
+
+namespace AscendC {
+namespace check {
+namespace {
+
+Unit UnitOf(Lane lane) {
+  static constexpr Unit kUnitsOfLanes[] = {kUnitS, kUnitV, kUnitCubeM, kUnitMte2, kUnitMte3};
+  return kUnitsOfLanes[lane];
+}
+
+// The memory that all cores share. Time is cut into slices, each of which has so many bytes to give: who comes later in
+// program order may still be served earlier in time.
+class Hbm {
+ public:
+  explicit Hbm(double rate) : rate_(rate) {}
+
+  // When `bytes` that are asked for at `request` are there.
+  double Serve(double request, int64_t bytes) {
+    double left = static_cast<double>(bytes);
+    const auto first = static_cast<size_t>(request / kSlice);
+    size_t slice = first;
+    for (; left > 0; ++slice) {
+      slice = FirstWithRoom(slice);
+      const double taken = std::min(left, rate_ * kSlice - given_[slice]);
+      given_[slice] += taken;
+      left -= taken;
+      if (left <= 0 && slice != first) return static_cast<double>(slice) * kSlice + given_[slice] / rate_;
+    }
+    return request + static_cast<double>(bytes) / rate_;
+  }
+
+ private:
+  static constexpr double kSlice = 128;  // cycles
+
+  // From `slice` on; those that have nothing left are skipped together.
+  size_t FirstWithRoom(size_t slice) {
+    size_t found = slice;
+    for (;; found = next_[found]) {
+      for (size_t i = given_.size(); i <= found; ++i) next_.push_back(i + 1);
+      given_.resize(next_.size(), 0);
+      if (given_[found] < rate_ * kSlice) break;
+    }
+    while (slice != found) slice = std::exchange(next_[slice], found);
+    return found;
+  }
+
+  double rate_;
+  std::vector<double> given_;  // bytes of each slice
+  std::vector<size_t> next_;   // from each that is full, one at or before the first with room
+};
+
+// A vector core on its way through its trace.
+class Stream {
+ public:
+  explicit Stream(const Trace& trace) : trace_(&trace) {}
+
+  const Trace& trace() const { return *trace_; }
+  bool isDone() const { return next_ == trace_->steps.size(); }
+  bool isAtSyncAll() const { return !isDone() && Head().kind == Step::kSyncAll; }
+  // Whether what is next needs the cube core or HBM, and from when on.
+  bool isAtShared() const { return !isDone() && (IsForCube(Head()) || Head().hbmBytes > 0); }
+  double Request() const {
+    const double ready = std::max(scalar_ + IssueCycles(Head()), ReadyAt(Head()));
+    return IsForCube(Head()) ? ready + Of(kMessage) : std::max(ready, free_[Head().lane]);
+  }
+  double Now() const {
+    double now = scalar_;
+    for (const auto& ends : ends_) now = std::max(now, ends.empty() ? 0 : ends.back());
+    return now;
+  }
+
+  // Everything up to the next step that others have a part in.
+  void Advance() {
+    while (!isDone() && !isAtShared() && !isAtSyncAll()) Take(0);
+  }
+  void Serve(CubeCore* cube, Hbm* hbm) {
+    const Step& step = Head();
+    const double request = Request();
+    const double there = hbm->Serve(request, step.hbmBytes);
+    if (!IsForCube(step)) {
+      Take(there);
+      return;
+    }
+    Issue(step, &At(step, kUnitS));
+    const CubeCore before = *cube;
+    const double end = step.kind == Step::kProduct ? cube->Multiply(request, trace_->products[step.product])
+                                                   : cube->Load(request, step.bytes);
+    Finish(step.lane, std::max(end, there) + Of(kMessage));
+    Note(step, kUnitCubeMte2, before.mte2, cube->mte2);
+    Note(step, kUnitCubeMte1, before.mte1, cube->mte1);
+    Note(step, kUnitCubeM, before.m, cube->m);
+    Note(step, kUnitCubeFix, before.fix, cube->fix);
+    ++next_;
+  }
+  void PassSyncAll(double at) {
+    scalar_ = at;
+    for (double& free : free_) free = at;
+    ++next_;
+  }
+
+  const std::map<UsageKey, Usage>& usage() const { return usage_; }
+  double vectorBusy() const { return vectorBusy_; }
+
+ private:
+  const Step& Head() const { return trace_->steps[next_]; }
+  static bool IsForCube(const Step& step) { return step.kind == Step::kCopyToL1 || step.kind == Step::kProduct; }
+  static double IssueCycles(const Step& step) { return step.issues * Of(kScalarIssue); }
+
+  double ReadyAt(const Step& step) const {
+    double ready = 0;
+    for (int lane = 0; lane < kLanes; ++lane) {
+      if (step.after[lane] > 0) ready = std::max(ready, ends_[lane][step.after[lane] - 1]);
+    }
+    return ready;
+  }
+
+  void Issue(const Step& step, Usage* usage) {
+    scalar_ += IssueCycles(step);
+    usage->count += step.issues;
+    usage->busy += IssueCycles(step);
+  }
+
+  // A lane's instructions complete in order.
+  void Finish(Lane lane, double end) {
+    std::vector<double>& ends = ends_[lane];
+    ends.push_back(ends.empty() ? end : std::max(ends.back(), end));
+  }
+
+  // `there`: when HBM has delivered what the instruction moves.
+  void Take(double there) {
+    const Step& step = Head();
+    ++next_;
+    if (step.kind == Step::kScalarWait) {
+      const double before = scalar_;
+      scalar_ = std::max(scalar_, ReadyAt(step));
+      Usage& usage = At(step, kUnitS);
+      usage.idleBefore += scalar_ - before;
+      Issue(step, &usage);
+      return;
+    }
+    Usage& usage = At(step, UnitOf(step.lane));
+    usage.bytes += step.bytes;
+    Issue(step, &At(step, kUnitS));
+    if (step.lane == kScalar) {
+      usage.busy += step.busy;
+      scalar_ = std::max(scalar_, ReadyAt(step)) + step.busy;
+      Finish(kScalar, scalar_);
+      return;
+    }
+    usage.count += step.busy > 0;  // a buffer for temporaries is no instruction
+    double& free = free_[step.lane];
+    const double begin = std::max({free, scalar_, ReadyAt(step)});
+    usage.idleBefore += begin - free;
+    free = std::max(begin + step.busy, there);
+    usage.busy += free - begin;
+    Finish(step.lane, free + step.latency);
+    if (step.lane == kVector) vectorBusy_ += step.busy;
+  }
+
+  Usage& At(const Step& step, Unit unit) { return usage_[{unit, step.name, step.site}]; }
+
+  void Note(const Step& step, Unit unit, const CubePipe& before, const CubePipe& after) {
+    if (after.count == before.count) return;
+    Usage& usage = At(step, unit);
+    usage.count += after.count - before.count;
+    usage.bytes += after.bytes - before.bytes;
+    usage.busy += after.busy - before.busy;
+    usage.idleBefore += after.free - before.free - (after.busy - before.busy);
+  }
+
+  const Trace* trace_;
+  size_t next_ = 0;
+  double scalar_ = 0;  // where the scalar unit is
+  double free_[kLanes] = {};
+  std::vector<double> ends_[kLanes];
+  std::map<UsageKey, Usage> usage_;
+  double vectorBusy_ = 0;
+};
+
+int CubeOf(const Trace& trace) { return trace.core / 2; }
+
+// Whether any core was waiting for the others.
+bool PassSyncAll(std::vector<Stream>* streams) {
+  bool any = false;
+  double latest = 0;
+  for (const Stream& stream : *streams) {
+    any = any || stream.isAtSyncAll();
+    latest = std::max(latest, stream.Now());
+  }
+  for (Stream& stream : *streams) {
+    if (!stream.isAtSyncAll()) continue;
+    stream.PassSyncAll(latest + Of(kSyncAll));
+    stream.Advance();
+  }
+  return any;
+}
+
+}  // namespace
+
+const char* NameOf(Unit unit) {
+  static constexpr const char* kNames[] = {"S", "V", "MTE2", "MTE3", "cube MTE2", "cube MTE1", "cube M", "cube FIX"};
+  return kNames[unit];
+}
+
+Schedule LayOut(std::vector<Trace>& traces, double hbmRate) {
+  Schedule schedule;
+  std::sort(traces.begin(), traces.end(), [](const Trace& a, const Trace& b) { return a.core < b.core; });
+  std::vector<Stream> streams(traces.begin(), traces.end());
+  std::map<int, CubeCore> cubes;
+  Hbm hbm(hbmRate);
+  for (Stream& stream : streams) stream.Advance();
+  for (;;) {
+    Stream* first = nullptr;
+    double earliest = 0;
+    for (Stream& stream : streams) {
+      if (!stream.isAtShared()) continue;
+      const double request = stream.Request();
+      if (first != nullptr && request >= earliest) continue;
+      first = &stream;
+      earliest = request;
+    }
+    if (first == nullptr) {  // all are at SyncAll, or done
+      if (!PassSyncAll(&streams)) break;
+      continue;
+    }
+    first->Serve(&cubes[CubeOf(first->trace())], &hbm);
+    first->Advance();
+  }
+  const Stream* slowest = nullptr;
+  for (const Stream& stream : streams) {
+    schedule.vectorBusy += stream.vectorBusy();
+    if (stream.Now() <= schedule.cycles) continue;
+    schedule.cycles = stream.Now();
+    slowest = &stream;
+  }
+  for (const Trace& trace : traces) {
+    for (const Step& step : trace.steps) {
+      if (step.kind != Step::kProduct) continue;
+      const Product& p = trace.products[step.product];
+      schedule.products += static_cast<double>(p.m) * p.n * p.k;
+      schedule.peakCubeCycles += PeakCycles(p);
+    }
+  }
+  if (slowest == nullptr) return schedule;
+  schedule.slowest = slowest->trace().core;
+  for (const Stream& stream : streams) {
+    if (CubeOf(stream.trace()) != CubeOf(slowest->trace())) continue;
+    for (const auto& [key, usage] : stream.usage()) {
+      if (key.unit >= kUnitCubeMte2 || &stream == slowest) schedule.usage[key] += usage;
+    }
+  }
+  return schedule;
+}
+
+}  // namespace check
+}  // namespace AscendC
