@@ -4,7 +4,7 @@
 import argparse
 import sys
 
-from . import ascend_package, cann_check, parity
+from . import ascend_package, cann_check, cost, parity
 from .emit import ascend, cpu
 from .registry import all_specs, get
 from .spec import ALL, REQUIRED, SpecError
@@ -25,6 +25,7 @@ def main():
     check.add_argument("--cann", action="append", default=[], metavar="DIR", help="compile against the headers there")
     twin = commands.add_parser("twin", help="the table of docs/twin_api.md: what the twin offers")
     twin.add_argument("--cann", action="append", default=[], metavar="DIR", help="compare with the headers there")
+    cost.add_arguments(commands.add_parser("cost", help="what a call would cost on the card, by the checked twin"))
     args = parser.parse_args()
     if args.command == "list":
         print("\n".join(all_specs()))
@@ -36,6 +37,11 @@ def main():
         try:
             print(show_text(get(args.op)))
         except ValueError as error:
+            sys.exit(f"error: {error}")
+    elif args.command == "cost":
+        try:
+            cost.command(args)
+        except cost.CostError as error:
             sys.exit(f"error: {error}")
     elif args.command == "stage":
         try:
