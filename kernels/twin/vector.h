@@ -30,7 +30,7 @@ void Scalar(T* dst, const T* src, T scalar, int64_t count);
 template <ScalarOp op, typename T>
 void Scalar(T* dst, Stride dstStride, const T* src, Stride srcStride, T scalar, const Mask& mask, int repeat);
 
-// dst += src * scalar, and dst += src0 * src1.
+// dst += src * scalar; dst += src0 * src1; dst = src0 * dst + src1.
 template <typename T, typename U>
 void AxpyRun(T* dst, const U* src, U scalar, int64_t count);
 template <typename T, typename U>
@@ -40,6 +40,11 @@ void MulAddDstRun(T* dst, const U* src0, const U* src1, int64_t count);
 template <typename T, typename U>
 void MulAddDstRun(T* dst, Stride dstStride, const U* src0, Stride src0Stride, const U* src1, Stride src1Stride,
                   const Mask& mask, int repeat);
+template <typename T>
+void FusedMulAddRun(T* dst, const T* src0, const T* src1, int64_t count);
+template <typename T>
+void FusedMulAddRun(T* dst, Stride dstStride, const T* src0, Stride src0Stride, const T* src1, Stride src1Stride,
+                    const Mask& mask, int repeat);
 
 // dst = src0 * src1 * sigmoid(beta * src1).
 template <typename T>

@@ -1,5 +1,7 @@
 // Copyright 2026 The ms_ops_transformer authors. SPDX-License-Identifier: Apache-2.0
 // Elementwise arithmetic: binary, unary and tensor-with-scalar instructions.
+#include <utility>
+
 #include "engine.h"
 #include "vector.h"
 #include "vector_math.h"
@@ -45,6 +47,32 @@ MST_INLINE void LoadBlock(const T* p, typename Lanes<T>::V* blocks) {
   }
 #endif
   for (int k = 0; k < kBlockVectors<T>; ++k) blocks[k] = Lanes<T>::Load(p + k * Lanes<T>::kCount);
+}
+
+// Rows with one block for each, as Brcb makes them of one number per row: dst[i] = f(block, rows[i]...).
+template <typename T, typename F, typename... Row>
+MST_INLINE void MapRows(const F& f, const Mask& mask, int repeat, T* dst, Stride dstStride, const T* block,
+                        Stride blockStride, std::pair<const Row*, Stride>... rows) {
+  constexpr int kCount = Lanes<T>::kCount;
+  constexpr int kLanes = ONE_REPEAT_BYTE_SIZE / static_cast<int>(sizeof(T));
+  constexpr int64_t kBlock = 32 / sizeof(T);
+  const int count = std::min(mask.count, kLanes);
+  for (int64_t r = 0; r < repeat; ++r) {
+    typename Lanes<T>::V blocks[kBlockVectors<T>];
+    LoadBlock(block + r * blockStride.rep * kBlock, blocks);
+    T* d = dst + r * dstStride.rep * kBlock;
+#pragma GCC unroll 16
+    for (int i = 0; i < kLanes; i += kCount) {
+      const auto v = blocks[i / kCount % kBlockVectors<T>];
+      if (i + kCount <= count) {
+        Lanes<T>::Store(d + i, f(v, Lanes<T>::Load(rows.first + r * rows.second.rep * kBlock + i)...));
+      } else {
+        if (i < count)
+          StoreTail(d + i, f(v, LoadTail(rows.first + r * rows.second.rep * kBlock + i, count - i)...), count - i);
+        break;
+      }
+    }
+  }
 }
 
 template <BinaryOp op, typename V>
@@ -121,20 +149,9 @@ void Binary(T* dst, const T* src0, const T* src1, int64_t count) {
 template <BinaryOp op, typename T>
 void Binary(T* dst, Stride dstStride, const T* src0, Stride src0Stride, const T* src1, Stride src1Stride,
             const Mask& mask, int repeat) {
-  constexpr int kCount = Lanes<T>::kCount;
-  constexpr int kLanes = ONE_REPEAT_BYTE_SIZE / static_cast<int>(sizeof(T));
-  // A row times one block: what Brcb makes of one number per row.
-  if (dstStride.blk == 1 && src0Stride.blk == 1 && src1Stride.blk == 0 && mask.count >= kLanes) {
-    for (int r = 0; r < repeat; ++r) {
-      T* d = dst + r * dstStride.rep * 32 / static_cast<int>(sizeof(T));
-      const T* a = src0 + r * src0Stride.rep * 32 / static_cast<int>(sizeof(T));
-      typename Lanes<T>::V blocks[kBlockVectors<T>];
-      LoadBlock(src1 + r * src1Stride.rep * 32 / static_cast<int>(sizeof(T)), blocks);
-#pragma GCC unroll 16
-      for (int i = 0; i < kLanes; i += kCount) {
-        Lanes<T>::Store(d + i, Apply<op>(Lanes<T>::Load(a + i), blocks[i / kCount % kBlockVectors<T>]));
-      }
-    }
+  if (dstStride.blk == 1 && src0Stride.blk == 1 && src1Stride.blk == 0 && mask.count >= 0) {
+    MapRows<T>([](auto block, auto a) { return Apply<op>(a, block); }, mask, repeat, dst, dstStride, src1, src1Stride,
+               std::pair(src0, src0Stride));
     return;
   }
   ForEachRun(std::array<Walk, 3>{Walk(dst, dstStride), Walk(src0, src0Stride), Walk(src1, src1Stride)}, mask, repeat,
@@ -198,6 +215,29 @@ void MulAddDstRun(T* dst, Stride dstStride, const U* src0, Stride src0Stride, co
                MulAddDstRun<T, U>(At<T>(at, 0), At<U>(at, 1), At<U>(at, 2), count);
              });
 }
+
+template <typename T>
+void FusedMulAddRun(T* dst, const T* src0, const T* src1, int64_t count) {
+  Map([](auto a, auto b, auto y) { return a * y + b; }, count, dst, src0, src1, static_cast<const T*>(dst));
+}
+
+template <typename T>
+void FusedMulAddRun(T* dst, Stride dstStride, const T* src0, Stride src0Stride, const T* src1, Stride src1Stride,
+                    const Mask& mask, int repeat) {
+  if (dstStride.blk == 1 && src0Stride.blk == 0 && src1Stride.blk == 1 && mask.count >= 0) {
+    MapRows<T>([](auto block, auto b, auto y) { return block * y + b; }, mask, repeat, dst, dstStride, src0, src0Stride,
+               std::pair(src1, src1Stride), std::pair(static_cast<const T*>(dst), dstStride));
+    return;
+  }
+  ForEachRun(std::array<Walk, 3>{Walk(dst, dstStride), Walk(src0, src0Stride), Walk(src1, src1Stride)}, mask, repeat,
+             [](const std::array<uint8_t*, 3>& at, int64_t, int64_t count) {
+               FusedMulAddRun<T>(At<T>(at, 0), At<T>(at, 1), At<T>(at, 2), count);
+             });
+}
+template void FusedMulAddRun<float>(float*, const float*, const float*, int64_t);
+template void FusedMulAddRun<float>(float*, Stride, const float*, Stride, const float*, Stride, const Mask&, int);
+template void FusedMulAddRun<half>(half*, const half*, const half*, int64_t);
+template void FusedMulAddRun<half>(half*, Stride, const half*, Stride, const half*, Stride, const Mask&, int);
 
 template <typename T>
 void SwiGLURun(T* dst, const T* src0, const T* src1, float beta, int64_t count) {

@@ -1,6 +1,6 @@
 // Copyright 2026 The ms_ops_transformer authors. SPDX-License-Identifier: Apache-2.0
-// Instructions on two tensors: Add Sub Mul Div Max Min And Or MulAddDst, each on the first `count` elements, or strided
-// with a number of lanes or a lane mask.
+// Instructions on two tensors: Add Sub Mul Div Max Min And Or MulAddDst FusedMulAdd, each on the first `count`
+// elements, or strided with a number of lanes or a lane mask.
 #ifndef MST_TWIN_VECTOR_BINARY_H_
 #define MST_TWIN_VECTOR_BINARY_H_
 
@@ -99,6 +99,34 @@ __aicore__ inline void MulAddDst(const LocalTensor<T>& dst, const LocalTensor<U>
         detail::MulAddDstRun<T, U>(dst.GetPhyAddr(), {p.dstBlkStride, p.dstRepStride}, src0.GetPhyAddr(),
                                    {p.src0BlkStride, p.src0RepStride}, src1.GetPhyAddr(),
                                    {p.src1BlkStride, p.src1RepStride}, detail::Mask(mask), repeatTime);
+      },
+      check::Out(dst, p.dstBlkStride, p.dstRepStride), check::In(dst, p.dstBlkStride, p.dstRepStride),
+      check::In(src0, p.src0BlkStride, p.src0RepStride), check::In(src1, p.src1BlkStride, p.src1RepStride));
+}
+
+// dst = src0 * dst + src1
+template <typename T>
+__aicore__ inline void FusedMulAdd(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,
+                                   const int32_t& count) {
+  static_assert(detail::kIsFloatOrHalf<T>, "the 910B has no such instruction for this type");
+  check::Issue(
+      PIPE_V, "FusedMulAdd", check::Count(count),
+      [=] { detail::FusedMulAddRun<T>(dst.GetPhyAddr(), src0.GetPhyAddr(), src1.GetPhyAddr(), count); },
+      check::Out(dst), check::In(dst), check::In(src0), check::In(src1));
+}
+
+template <typename T, bool isSetMask = true>
+__aicore__ inline void FusedMulAdd(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,
+                                   uint64_t mask, const uint8_t repeatTime, const BinaryRepeatParams& repeatParams) {
+  static_assert(detail::kIsFloatOrHalf<T>, "the 910B has no such instruction for this type");
+  static_assert(isSetMask, "the twin has no SetVectorMask");
+  const BinaryRepeatParams& p = repeatParams;
+  check::Issue(
+      PIPE_V, "FusedMulAdd", check::Masked(mask, repeatTime),
+      [=] {
+        detail::FusedMulAddRun<T>(dst.GetPhyAddr(), {p.dstBlkStride, p.dstRepStride}, src0.GetPhyAddr(),
+                                  {p.src0BlkStride, p.src0RepStride}, src1.GetPhyAddr(),
+                                  {p.src1BlkStride, p.src1RepStride}, detail::Mask(mask), repeatTime);
       },
       check::Out(dst, p.dstBlkStride, p.dstRepStride), check::In(dst, p.dstBlkStride, p.dstRepStride),
       check::In(src0, p.src0BlkStride, p.src0RepStride), check::In(src1, p.src1BlkStride, p.src1RepStride));

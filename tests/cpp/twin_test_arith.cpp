@@ -237,6 +237,21 @@ void TestUnaries() {
   for (uint32_t i = 0; i < 77; ++i) ref[i] = std::fma(a.GetValue(i), b.GetValue(i), ref[i]);
   MulAddDst(d, a, b, 77);
   CheckSame(d, ref, "MulAddDst");
+  for (uint32_t i = 0; i < 77; ++i) ref[i] = std::fma(a.GetValue(i), ref[i], b.GetValue(i));
+  FusedMulAdd(d, a, b, 77);
+  CheckSame(d, ref, "FusedMulAdd");
+  for (uint32_t r = 0; r < 5; ++r) {  // rows of 61 lanes 72 apart, one block of src0 for each
+    for (uint32_t i = 0; i < 61; ++i) {
+      ref[72 * r + i] = std::fma(a.GetValue(8 * r + i % 8), ref[72 * r + i], b.GetValue(72 * r + i));
+    }
+  }
+  FusedMulAdd(d, a, b, uint64_t{61}, 5, BinaryRepeatParams(1, 0, 1, 9, 1, 9));
+  CheckSame(d, ref, "FusedMulAdd with one block for each row");
+  for (uint32_t r = 0; r < 5; ++r) {
+    for (uint32_t i = 0; i < 61; ++i) ref[72 * r + i] = b.GetValue(72 * r + i) * a.GetValue(8 * r + i % 8);
+  }
+  Mul(d, b, a, uint64_t{61}, 5, BinaryRepeatParams(1, 1, 0, 9, 9, 1));
+  CheckSame(d, ref, "Mul with one block for each row");
 }
 
 }  // namespace twin_test
