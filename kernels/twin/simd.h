@@ -132,13 +132,10 @@ MST_INLINE void Transpose(VF* rows) {
   }
 }
 
-// e^x below 1 ulp where the result is a normal number; NaN stays NaN.
-MST_INLINE VF ExpReduced(VF x) {
-  const float kMagic = 12583039.0f;  // 1.5 * 2^23 rounds to an integer in the low bits; + 127 is the exponent bias
-  const VF t = x * 1.44269504f + kMagic;
-  const VF n = t - kMagic;
-  VF r = x - n * 0.693145752f;
-  r = r - n * 1.42860677e-6f;
+constexpr float kExpMagic = 12583039.0f;  // 1.5 * 2^23 rounds to an integer in the low bits; + 127: exponent bias
+
+// e^r 2^n, with n in the low bits of t.
+MST_INLINE VF ExpOfParts(VF r, VF t) {
   VF p = 0.0013836638f * r + 0.008374981f;
   p = p * r + 0.041668238f;
   p = p * r + 0.16666418f;
@@ -148,9 +145,19 @@ MST_INLINE VF ExpReduced(VF x) {
   return p * VF(VU(t) << 23);
 }
 
-// e^x for x <= 0, below 1 ulp; exactly 0 from -88 down; NaN stays NaN.
+// e^x below 1 ulp where the result is a normal number; NaN stays NaN.
+MST_INLINE VF ExpReduced(VF x) {
+  const VF t = x * 1.44269504f + kExpMagic;
+  const VF n = t - kExpMagic;
+  const VF r = x - n * 0.693145752f;
+  return ExpOfParts(r - n * 1.42860677e-6f, t);
+}
+
+// e^x for x <= 0, to 7e-8 - 3e-9 x; exactly 0 from -88 down; NaN stays NaN.
 MST_INLINE VF ExpNonPositive(VF x) {
-  return ExpReduced(Max(Fill(-88.0f), x));  // in this order: NaN is the second operand
+  x = Max(Fill(-88.0f), x);  // in this order: NaN is the second operand
+  const VF t = x * 1.44269504f + kExpMagic;
+  return ExpOfParts(x - (t - kExpMagic) * 0.693147182f, t);
 }
 
 struct MaxOp {
