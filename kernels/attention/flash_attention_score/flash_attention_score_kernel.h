@@ -117,11 +117,13 @@ class FlashAttentionScoreKernel {
     }
     const int64_t kvCols = tiles_->kvCols;
     const int64_t keyEnd = MinOf(FlashKeyEnd(band, row + rows), super + tiles_->superRows);
+    bool isEmpty = isFirst;
     for (int64_t key = MaxOf(super, FlashKeyBegin(band, row) / kvCols * kvCols); key < keyEnd; key += kvCols) {
       const int32_t cols = static_cast<int32_t>(MinOf(kvCols, keyEnd - key));
       if (FlashViewOf(band, row, row + rows, key, key + cols) == FlashTileView::kHidden) continue;
       const FlashTile tile = {head, key, cols, static_cast<int32_t>(RoundUpOf(cols, kFlashColsUnit))};
-      ProcessTile(unit, tile, row, rows, super);
+      ProcessTile(unit, tile, row, rows, super, isEmpty);
+      isEmpty = false;
     }
     if (!isLast) {
       output_.Store(stateGm_[stateOffset]);
@@ -135,8 +137,9 @@ class FlashAttentionScoreKernel {
     output_.Write(outQue_, strip_.Bits(), unit.sequence, head, row, rows);
   }
 
+  // `isEmpty`: the block has seen no key yet.
   __aicore__ inline void ProcessTile(const FlashUnit& unit, const FlashTile& tile, int64_t row, int64_t rows,
-                                     int64_t super) {
+                                     int64_t super, bool isEmpty) {
     const FlashSequence& sequence = unit.sequence;
     const int64_t cols = tile.cols;
     keys_.Load(sequence, unit.kvHead, super, sequence.index * shape_->kBatch + unit.kvHead * shape_->kHead);
@@ -161,8 +164,7 @@ class FlashAttentionScoreKernel {
     valueMatmul.SetTensorA(probsGm_);
     valueMatmul.SetTensorB(values_.Rows(tile.key - super));
     valueMatmul.IterateAll(productsGm_);
-    output_.Rescale(rows);
-    output_.Accumulate(scoresQue_, productsGm_, rows);
+    output_.Accumulate(scoresQue_, productsGm_, rows, isEmpty);
   }
 
   // Rows [r, r + rows) of the block that starts at `row`: scores to probabilities.
@@ -215,7 +217,7 @@ class FlashAttentionScoreKernel {
   // Careful mode: output += probs value, pair by pair. A negative probability marks a hidden pair.
   __aicore__ inline void AddVisible(const AscendC::LocalTensor<float>& probs, const FlashSequence& sequence,
                                     int64_t kvHead, const FlashTile& tile, int64_t r, int64_t rows) {
-    output_.RescaleRows(r, rows);
+    output_.Rescale(r, rows);
     const int32_t Dv = static_cast<int32_t>(shape_->Dv);
     const int64_t offset =
         sequence.index * shape_->vBatch + kvHead * shape_->vHead + (sequence.keyBase + tile.key) * shape_->vRow;

@@ -73,13 +73,20 @@ class FlashOutput {
   }
 
   // output[r, :] *= alpha[r]
-  __aicore__ inline void Rescale(int64_t rows) { MulRows(Row(0), alpha_, rows); }
-  __aicore__ inline void RescaleRows(int64_t r, int64_t rows) { MulRows(Row(r), Alpha(r), rows); }
+  __aicore__ inline void Rescale(int64_t r, int64_t rows) { MulRows(Row(r), Row(r), Alpha(r), rows); }
 
-  // output += products [rows, Dv], pitch dvPad, in pieces that fit the queue's buffer
-  __aicore__ inline void Accumulate(InQue& que, const AscendC::GlobalTensor<float>& productsGm, int64_t rows) {
+  // output = output * alpha + products [rows, Dv], pitch dvPad, in pieces that fit the queue's buffer. `isFirst`: the
+  // output is still 0.
+  __aicore__ inline void Accumulate(InQue& que, const AscendC::GlobalTensor<float>& productsGm, int64_t rows,
+                                    bool isFirst) {
     const int64_t pitch = tiles_->dvPad;
     const int64_t Dv = shape_->Dv;
+    if (isFirst && Dv == pitch) {  // no columns beyond Dv that must stay 0
+      WaitPipe<AscendC::HardEvent::V_MTE2>();
+      CopyRowsIn(Row(0), productsGm, rows, Dv, pitch, pitch);
+      WaitPipe<AscendC::HardEvent::MTE2_V>();
+      return;
+    }
     const uint8_t stride = static_cast<uint8_t>(pitch / kBlockFloats);
     const int64_t pieceRows = MinOf(kMaxRepeat, tiles_->stripFloats / pitch);
     for (int64_t r = 0; r < rows; r += pieceRows) {
@@ -88,14 +95,10 @@ class FlashOutput {
       CopyRowsIn(products, productsGm[r * pitch], piece, Dv, pitch, pitch);
       que.EnQue(products);
       products = que.DeQue<float>();
-      if (Dv == pitch) {
-        AscendC::Add(Row(r), Row(r), products, static_cast<int32_t>(piece * pitch));
-      } else {
-        for (int64_t c = 0; c < Dv; c += kRepeatFloats) {
-          const uint64_t mask = MinOf(kRepeatFloats, Dv - c);
-          AscendC::Add(Row(r)[c], Row(r)[c], products[c], mask, static_cast<uint8_t>(piece),
-                       AscendC::BinaryRepeatParams(1, 1, 1, stride, stride, stride));
-        }
+      for (int64_t c = 0; c < Dv; c += kRepeatFloats) {
+        const uint64_t mask = MinOf(kRepeatFloats, Dv - c);
+        AscendC::FusedMulAdd(Row(r)[c], Alpha(r), products[c], mask, static_cast<uint8_t>(piece),
+                             AscendC::BinaryRepeatParams(1, 0, 1, stride, 1, stride));
       }
       AscendC::PipeBarrier<PIPE_V>();
       que.FreeTensor(products);
@@ -128,7 +131,6 @@ class FlashOutput {
     AscendC::PipeBarrier<PIPE_V>();
     AscendC::Div(factor, factor, Spare(), statFloats_);
     AscendC::PipeBarrier<PIPE_V>();
-    MulRows(Row(0), factor, rows);
     const int64_t pitch = tiles_->dvPad;
     const int64_t pieceRows = tiles_->outElements / pitch;
     const int64_t offset =
@@ -136,9 +138,11 @@ class FlashOutput {
     for (int64_t r = 0; r < rows; r += pieceRows) {
       const int64_t piece = MinOf(pieceRows, rows - r);
       AscendC::LocalTensor<T> out = que.AllocTensor<T>();
+      const AscendC::LocalTensor<float> factors = factor[static_cast<uint32_t>(r * kFlashStatCopies)];
       if constexpr (std::is_same_v<T, float>) {
-        AscendC::Adds(out, Row(r), 0.0f, static_cast<int32_t>(piece * pitch));
+        MulRows(out, Row(r), factors, piece);
       } else {
+        MulRows(Row(r), Row(r), factors, piece);
         AscendC::Cast(out, Row(r), AscendC::RoundMode::CAST_RINT, static_cast<int32_t>(piece * pitch));
       }
       que.EnQue(out);
@@ -174,14 +178,14 @@ class FlashOutput {
     CopyRowsOut(sumGm_[offset], Sum(0), rows, kFlashStatCopies, shape_->statRow, kFlashStatCopies);
   }
 
-  // tile[r, :] *= factors[r, 0..7], whose eight values are equal
-  __aicore__ inline void MulRows(const AscendC::LocalTensor<float>& tile, const AscendC::LocalTensor<float>& factors,
-                                 int64_t rows) {
+  // dst[r, :] = src[r, :] * factors[r, 0..7], whose eight values are equal
+  __aicore__ inline void MulRows(const AscendC::LocalTensor<float>& dst, const AscendC::LocalTensor<float>& src,
+                                 const AscendC::LocalTensor<float>& factors, int64_t rows) {
     const int64_t pitch = tiles_->dvPad;
     const uint8_t stride = static_cast<uint8_t>(pitch / kBlockFloats);
     for (int64_t c = 0; c < pitch; c += kRepeatFloats) {
       const uint64_t mask = MinOf(kRepeatFloats, pitch - c);
-      AscendC::Mul(tile[static_cast<uint32_t>(c)], tile[static_cast<uint32_t>(c)], factors, mask,
+      AscendC::Mul(dst[static_cast<uint32_t>(c)], src[static_cast<uint32_t>(c)], factors, mask,
                    static_cast<uint8_t>(rows), AscendC::BinaryRepeatParams(1, 1, 0, stride, stride, 1));
     }
     AscendC::PipeBarrier<PIPE_V>();
