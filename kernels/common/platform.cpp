@@ -31,7 +31,7 @@ const Platform* FindPlatform(const char* soc) {
 
 Platform CpuPlatform(int32_t threads) {
   // A tile of 192 KiB stays in any L2 of 256 KiB and more. L1 holds packed operands, which live in L2 and L3.
-  return {"cpu", threads, threads, /*tasksPerCore=*/4, 192 * kKiB, 8192 * kKiB, 64 * kKiB, 64 * kKiB, 128 * kKiB};
+  return {"cpu", threads, threads, /*tasksPerCore=*/4, 192 * kKiB, 7680 * kKiB, 64 * kKiB, 64 * kKiB, 128 * kKiB};
 }
 
 }  // namespace mst
