@@ -23,8 +23,8 @@ constexpr int64_t kKeyValueProducts = 4;
 constexpr int64_t kPseProducts = 2;
 
 // Best first; the last fits everywhere. 16-bit products are faster and want more rows under each sum of dk and dv.
-constexpr FlashCandidate kCandidates[] = {{128, 256, 16}, {64, 256, 16}, {64, 128, 16}, {32, 128, 16},
-                                          {32, 64, 16},   {16, 64, 16},  {16, 32, 16}};
+constexpr FlashCandidate kCandidates[] = {{128, 256, 8}, {96, 256, 8}, {64, 256, 8}, {64, 128, 16},
+                                          {32, 128, 16}, {32, 64, 16}, {16, 64, 16}, {16, 32, 16}};
 
 bool RowsAreFarApart(const FlashAttentionScoreShape& s) {
   return std::max({s.qRow, s.kRow, s.vRow, s.outRow}) > kFlashMaxPitch;

@@ -15,7 +15,6 @@
 namespace mst {
 
 constexpr float kFlashHidden = -__builtin_inff();
-constexpr int32_t kFlashColsUnit = 32;      // columns: a block of mask bytes
 constexpr int32_t kFlashCompareUnit = 128;  // elements: a compare works on multiples of 256 bytes
 
 // The sum of `count` values, which it destroys. `work` as for ReduceSum.
@@ -46,9 +45,11 @@ class FlashScoreStrip {
     readsPse_ = shape->pseType == 0 || shape->pseType == 1;
     const int32_t strip = tiles->stripRows * tiles->kvCols;
     stripRows_ = tiles->stripRows;
+    bitsBytes_ = strip / 8;
     pipe->InitBuffer(indexBuf_, strip * sizeof(float));
-    pipe->InitBuffer(workBuf_, strip * sizeof(float) + kFlashWorkBytes);
-    pipe->InitBuffer(bitsBuf_, 2 * strip / 8);
+    const int32_t work = FlashWorkFloats(stripRows_, tiles->kvCols, shape->dropKind);
+    pipe->InitBuffer(workBuf_, work * sizeof(float) + kFlashWorkBytes);
+    pipe->InitBuffer(bitsBuf_, 2 * bitsBytes_);
     if (readsPse_) pipe->InitBuffer(rawQue_, 1, strip * sizeof(T));
     if (!readsPse_ && shape->hasMask != 0) pipe->InitBuffer(rawQue_, 1, strip);
     realShiftGm_.SetGlobalBuffer(reinterpret_cast<__gm__ T*>(realShift));
@@ -193,7 +194,7 @@ class FlashScoreStrip {
     if (upper < tile.cols - 1 && prefix < tile.cols) {
       Compare(bits, tile.colsPad, 1, upper, AscendC::CMPMODE::LE, count);
       if (prefix > 0) {
-        const AscendC::LocalTensor<uint8_t> more = bits[stripRows_ * tile.colsPad / 8];
+        const AscendC::LocalTensor<uint8_t> more = bits[bitsBytes_];
         Compare(more, tile.colsPad, 0, prefix, AscendC::CMPMODE::LT, count);
         AscendC::Or(bits.template ReinterpretCast<uint16_t>(), bits.template ReinterpretCast<uint16_t>(),
                     more.template ReinterpretCast<uint16_t>(), count / 16);
@@ -241,6 +242,7 @@ class FlashScoreStrip {
   const FlashAttentionScoreShape* shape_;
   bool readsPse_;
   int32_t stripRows_;
+  int32_t bitsBytes_;  // of a strip
   int32_t indexCols_;
   int32_t indexRowStep_;
   AscendC::TBuf<AscendC::TPosition::VECCALC> indexBuf_;

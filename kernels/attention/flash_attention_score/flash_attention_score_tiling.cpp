@@ -15,11 +15,13 @@ namespace {
 constexpr int64_t kMaxSuperRows = 16384;  // rows that one copy into L1 can have
 constexpr int64_t kStateRows = 2048;      // query rows of a unit whose state is kept between super-blocks
 
-// Best first; the last fits everywhere.
-constexpr FlashCandidate kCandidates[] = {{96, 256, 16}, {64, 256, 16}, {32, 256, 16}, {64, 128, 16},
-                                          {32, 128, 16}, {16, 128, 16}, {16, 64, 16},  {16, 32, 16}};
-constexpr int64_t kFewKeys = 2048;  // with less, what a block computes beyond a diagonal counts
+// Best first; the last fits everywhere. Products of 16 bits take longer to store than to compute: fewer rows for them.
+constexpr FlashCandidate kCandidates[] = {{192, 512, 4}, {96, 512, 4},  {64, 512, 4}, {32, 256, 8},
+                                          {32, 128, 16}, {16, 128, 16}, {16, 64, 16}, {16, 32, 16}};
+constexpr int64_t kFewKeys = 4096;  // with less, what a block computes beyond a diagonal counts
 constexpr int32_t kMaxRowsOfShortDiagonal = 64;
+constexpr int32_t kMaxRowsOf16Bits = 96;
+constexpr int32_t kMaxStripRows = 16;
 
 bool RowsAreFarApart(const FlashAttentionScoreShape& s) { return std::max(s.kRow, s.vRow) > kFlashMaxPitch; }
 
@@ -114,15 +116,29 @@ class UnitSplit {
   int64_t total_ = 0;
 };
 
-// The first that fits UB and L1, or the last.
-FlashCandidate CandidateFor(const FlashAttentionScoreProblem& p, const Platform& platform, int64_t keys, int64_t l1Rows,
-                            int64_t dvPad) {
-  const bool hasShortDiagonal = p.shape.sparseMode >= 2 && keys < kFewKeys;
-  for (const FlashCandidate& c : kCandidates) {
-    if (hasShortDiagonal && c.qRows > kMaxRowsOfShortDiagonal) continue;
-    if (UbBytes(p, c, dvPad) <= platform.ubBytes && c.kvCols <= l1Rows) return c;
+// The candidate for so many rows and keys: no more columns than needed, blocks of equal height.
+FlashCandidate Fitted(FlashCandidate c, const FlashLengths& longest) {
+  while (c.kvCols / 2 >= std::max<int64_t>(longest.keys, kFlashColsUnit)) {
+    c.kvCols /= 2;
+    c.stripRows = std::min(2 * c.stripRows, kMaxStripRows);
   }
-  return kCandidates[std::size(kCandidates) - 1];
+  const int64_t rows = std::max<int64_t>(longest.rows, 1);
+  c.qRows = static_cast<int32_t>(RoundUp(CeilDiv(rows, CeilDiv(rows, c.qRows)), c.stripRows));
+  return c;
+}
+
+// The first that fits UB and L1, or the last.
+FlashCandidate CandidateFor(const FlashAttentionScoreProblem& p, const Platform& platform, const FlashLengths& longest,
+                            int64_t l1Rows, int64_t dvPad) {
+  const bool hasShortDiagonal = p.shape.sparseMode >= 2 && longest.keys < kFewKeys;
+  FlashCandidate fitted = {};
+  for (const FlashCandidate& c : kCandidates) {
+    fitted = Fitted(c, longest);
+    if (p.elementBytes == 2 && c.qRows > kMaxRowsOf16Bits) continue;
+    if (hasShortDiagonal && c.qRows > kMaxRowsOfShortDiagonal) continue;
+    if (UbBytes(p, fitted, dvPad) <= platform.ubBytes && fitted.kvCols <= l1Rows) break;
+  }
+  return fitted;
 }
 
 int64_t TasksOf(const FlashAttentionScoreShape& s, const Platform& platform) {
@@ -151,7 +167,7 @@ Status FlashAttentionScoreTiling(const FlashAttentionScoreProblem& problem, cons
   t.dvPad = static_cast<int32_t>(RoundUp(s.Dv, kFlashHeadPad));
   const int64_t l1Rows = L1Rows(problem, platform, t.dPad, t.dvPad);
   const FlashLengths longest = FlashLongestOf(problem);
-  const FlashCandidate best = CandidateFor(problem, platform, longest.keys, l1Rows, t.dvPad);
+  const FlashCandidate best = CandidateFor(problem, platform, longest, l1Rows, t.dvPad);
   t.qRows = best.qRows;
   t.kvCols = best.kvCols;
   t.stripRows = best.stripRows;

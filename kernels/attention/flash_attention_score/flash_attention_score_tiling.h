@@ -11,6 +11,7 @@ namespace mst {
 
 constexpr int32_t kFlashMaxCores = 256;          // logical cores that the unit table has room for
 constexpr int32_t kFlashMaxBlocksPerUnit = 256;  // query blocks of a unit, over the query heads of its kv head
+constexpr int32_t kFlashColsUnit = 32;           // columns of a strip: a block of mask bytes
 constexpr int32_t kFlashStatCopies = 8;          // each row's maximum and sum fill one block of the unified buffer
 constexpr int32_t kFlashWorkBytes = 8192;        // temporaries of softmax beyond a strip
 constexpr int64_t kFlashMaxPitch = 65535;        // elements between two rows that a copy into L1 can skip
@@ -21,6 +22,11 @@ constexpr int32_t kFlashSpareRows = 8;           // gradient: rows of statistics
 // Bytes that a row of drop_mask bits takes in UB: kvCols bits that start at any bit, and two bytes more.
 constexpr int32_t FlashDropRowBytes(int32_t kvCols) { return (kvCols / 8 + 4 + 31) / 32 * 32; }
 constexpr int32_t kFlashGeneratorRows = 4;  // rows whose dropout is generated at once
+// Floats of the work strip: for a bias or a mask of the strip's size, or for the three temporaries of a group.
+constexpr int32_t FlashWorkFloats(int32_t stripRows, int32_t kvCols, int32_t dropKind) {
+  const int32_t rows = dropKind == 2 && stripRows < 3 * kFlashGeneratorRows ? 3 * kFlashGeneratorRows : stripRows;
+  return rows * kvCols;
+}
 // Bytes in UB for a row of column numbers and the bits of a group.
 constexpr int32_t FlashGeneratorBytes(int32_t kvCols) { return kvCols * 4 + kFlashGeneratorRows * kvCols / 8; }
 
