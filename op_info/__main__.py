@@ -7,6 +7,7 @@ import sys
 from . import ascend_package, cann_check, cost, parity
 from .emit import ascend, cpu
 from .registry import all_specs, get
+from .report import Report
 from .spec import ALL, REQUIRED, SpecError
 
 
@@ -21,8 +22,8 @@ def main():
     stage = commands.add_parser("stage", help="writes the project that builds the operators for the card")
     stage.add_argument("--out", required=True, metavar="DIR", help="a new folder")
     stage.add_argument("--cann", required=True, metavar="HOME", help="the CANN toolkit that will build it")
-    check = commands.add_parser("check", help="checks the specs and what is generated from them")
-    check.add_argument("--cann", action="append", default=[], metavar="DIR", help="compile against the headers there")
+    checks = commands.add_parser("check", help="checks the specs and what is generated from them")
+    checks.add_argument("--cann", action="append", default=[], metavar="DIR", help="compile against the headers there")
     twin = commands.add_parser("twin", help="the table of docs/twin_api.md: what the twin offers")
     twin.add_argument("--cann", action="append", default=[], metavar="DIR", help="compare with the headers there")
     cost.add_arguments(commands.add_parser("cost", help="what a call would cost on the card, by the checked twin"))
@@ -49,7 +50,7 @@ def main():
         except ascend_package.BuildError as error:
             sys.exit(f"error: {error}")
     else:
-        sys.exit(1 if failures(args.cann) else 0)
+        sys.exit(not check(args.cann))
 
 
 def show_text(spec):
@@ -100,18 +101,22 @@ def _takes(spec, dtype):
     return any(dtype in spec.dtypes.get(tensor.dtype, (tensor.dtype,)) for tensor in spec.inputs)
 
 
-def failures(cann_dirs=()):
-    """Generates everything; with headers also compiles it against them and compares the twin's API. How much failed."""
-    failed = 0
+def check(cann_dirs=()):
+    """Generates everything; with headers also compiles it and compares the twin's API. Whether all of it is sound."""
+    report = Report()
+    report.show("Text for the CPU")
     for spec in all_specs().values():
         try:
             cpu.desc_text(spec)
             cpu.entry_text(spec)
         except (SpecError, OSError) as error:
-            failed += 1
-            print(f"{spec.name}: {error}")
-    failed += cann_check.run(list(all_specs().values()), cpu.KERNELS, cann_dirs)
-    return failed + parity.run(cpu.KERNELS / "twin", cann_dirs)
+            report.add(spec.name, [str(error)])
+        else:
+            report.add(spec.name)
+    cann_check.run(list(all_specs().values()), cpu.KERNELS, cann_dirs, report)
+    parity.run(cpu.KERNELS / "twin", cann_dirs, report)
+    report.show(f"\n{report.summary()}")
+    return report.sound
 
 
 if __name__ == "__main__":

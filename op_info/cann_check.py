@@ -1,11 +1,11 @@
 # Copyright 2026 The ms_ops_transformer authors. SPDX-License-Identifier: Apache-2.0
 """`python -m ms_ops_transformer.op_info check [--cann DIR]`: does our side for Ascend compile against the real headers?
 
-Compiles every kernel entry, for every dtype combination of its spec, with g++ in the CPU-debug mode of the header
-trees below DIR: an installed CANN 8.x toolkit, or the sources of asc-devkit and asc-tools side by side; and every
-registration against the host headers (of CANN 9 the sources of metadef and runtime). Nothing is linked or run, so it
-needs neither a card nor a driver. An argument, a type or an instruction that the real API lacks is an error here
-although our twin might accept it.
+Compiles every kernel entry, for every dtype combination of its spec and every SoC that it claims, against the header
+trees below DIR: an installed CANN 8.x toolkit, or the sources of asc-devkit and asc-tools side by side; with g++ in
+their CPU-debug mode, and with clang++ as for the device (device_check.py). And every registration against the host
+headers (of CANN 9 the sources of metadef and runtime). Nothing is linked or run, so it needs neither a card nor a
+driver. An argument, a type or an instruction that the real API lacks is an error here although our twin might take it.
 """
 
 import os
@@ -17,12 +17,17 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import host_check
+from . import device_check, host_check
 from .emit import ascend
 
-# The 910B as both header generations name it. No macro for a single core: the official mixed mode.
-DEFINES = ("-D__CCE_KT_TEST__=1", "-DASCENDC_CPU_DEBUG=1", "-D__CCE_AICORE__=220", "-D__DAV_C220__")
-DEVKIT_DEFINES = ("-D__NPU_ARCH__=2201",)
+# How the headers are told what to compile for, of each SoC that a spec may claim.
+SOCS = {
+    "ascend910b": ("-D__CCE_AICORE__=220", "-D__DAV_C220__", "-D__NPU_ARCH__=2201"),
+    "ascend950": ("-D__CCE_AICORE__=310", "-D__DAV_C310__", "-D__NPU_ARCH__=3510"),
+}
+ONLY_DEVKIT = ("ascend950",)  # which CANN 8 does not know
+# No macro for a single core: the official mixed mode.
+CPU_MODE = ("-D__CCE_KT_TEST__=1", "-DASCENDC_CPU_DEBUG=1", "-include", "tikicpulib.h")
 SKIPPED_FOLDERS = {".git", "docs", "examples", "tests", "src", "python", "lib64", "node_modules"}
 NEEDED = ("tikicpulib.h", "stub_fun.h", "kern_fwk.h")  # the CPU-debug library's headers
 
@@ -33,13 +38,24 @@ class HeaderTree:
 
     name: str
     root: Path
-    flags: tuple
+    is_devkit: bool  # of CANN 9 or later
+    include: tuple
     missing: tuple  # headers that the tree lacks, so that nothing can be compiled
 
-    @property
-    def is_devkit(self):
-        """Whether it is of CANN 9 or later."""
-        return DEVKIT_DEFINES[0] in self.flags
+    def cpu_flags(self, soc):
+        """Flags for g++ in CPU-debug mode."""
+        return [*CPU_MODE, *SOCS[soc], *self.include]
+
+    def not_run(self, soc=None):
+        """Why nothing can be compiled, for that SoC; '' if something can."""
+        if self.missing:
+            return (
+                f"{', '.join(self.missing)} not found; the CPU-debug library has it (tools/tikicpulib or "
+                "tools/cpudebug of a CANN toolkit); name that directory with --cann too"
+            )
+        if soc and (soc not in SOCS or (soc in ONLY_DEVKIT and not self.is_devkit)):
+            return f"{self.name} does not know {soc}"
+        return ""
 
 
 def find_trees(directories, shim_dir):
@@ -79,7 +95,7 @@ def _toolkit_tree(basic, found, shim_dir):
     roots = [shim_dir, basic, basic / "impl", basic / "interface", high, high / "lib", high / "impl"]
     roots += [high / "lib" / "matmul"]
     debug, missing = _debug_folders(basic, found, shim_dir, lambda path: not (path.parent / "simt_stub.h").exists())
-    return HeaderTree(f"CANN {_version(basic) or '8'}", basic, DEFINES + _include(roots + debug), missing)
+    return HeaderTree(f"CANN {_version(basic) or '8'}", basic, False, _include(roots + debug), missing)
 
 
 def _devkit_tree(root, found, shim_dir):
@@ -95,8 +111,7 @@ def _devkit_tree(root, found, shim_dir):
     roots += [include / p for p in ("basic_api", "basic_api/reg_compute", "simt_api", "c_api", "adv_api")]
     roots += [impl] + [impl / p for p in ("basic_api", "simt_api", "c_api")]
     debug, missing = _debug_folders(root, found, shim_dir, lambda path: (path.parent / "simt_stub.h").exists())
-    flags = DEFINES + DEVKIT_DEFINES + _include(roots + debug)
-    return HeaderTree(f"asc-devkit {_version(root) or '9'}", root, flags, missing)
+    return HeaderTree(f"asc-devkit {_version(root) or '9'}", root, True, _include(roots + debug), missing)
 
 
 def _debug_folders(root, found, shim_dir, same_generation):
@@ -194,80 +209,85 @@ def check_text(spec, kernels_dir):
     return "".join(parts)
 
 
-def compile_entry(spec, tree, kernels_dir, work_dir):
-    """'' when every entry of `spec` compiles against `tree`, else the compiler's text."""
-    source = Path(work_dir, f"{spec.name}.cpp")
-    source.write_text(check_text(spec, kernels_dir))
-    command = ["g++", "-std=c++17", "-fsyntax-only", "-w", "-include", "tikicpulib.h", *tree.flags]
-    command += ["-I", str(kernels_dir), str(source)]
-    result = subprocess.run(command, capture_output=True, text=True)
-    return "" if result.returncode == 0 else result.stderr or f"g++ ended with {result.returncode}"
+def compile_in_cpu_mode(text, tree, soc, kernels_dir):
+    """[] when g++ compiles a translation unit in CPU-debug mode, else what it says."""
+    command = ["g++", "-std=c++17", "-fsyntax-only", "-w", *tree.cpu_flags(soc), "-I", str(kernels_dir)]
+    result = subprocess.run([*command, "-x", "c++", "-"], input=text, capture_output=True, text=True)
+    return first_errors(result.stderr or f"g++ ended with {result.returncode}") if result.returncode else []
 
 
-def run(specs, kernels_dir, directories=(), show=print):
-    """Checks `specs`; returns the number of failures."""
+def one_by_one(texts, errors_of):
+    """{name: errors}; the headers take nearly all of the time, so each text alone only if there is an error."""
+    if not errors_of("".join(texts.values())):
+        return dict.fromkeys(texts, [])
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        return dict(zip(texts, pool.map(errors_of, texts.values())))
+
+
+def run(specs, kernels_dir, directories, report):
+    """Checks `specs`: the generated text, and what compiles against the header trees below `directories`."""
     sound = []
+    report.show("Specs, registrations and kernel entries")
     for spec in specs:
         try:
             check_text(spec, kernels_dir)
             ascend.op_host_text(spec, kernels_dir)
-            sound.append(spec)
         except (FileNotFoundError, KeyError, ValueError) as error:
-            show(f"{spec.name}: {error}")
-    failures = len(specs) - len(sound)
-    show(f"{len(specs)} specs, their registrations and kernel entries checked, {failures} failed.")
+            report.add(spec.name, [str(error)])
+        else:
+            sound.append(spec)
+            report.add(f"{spec.name:38} for {', '.join(ascend.socs(spec))}")
     if not directories:
-        show("Headers were not checked: name a CANN or asc-devkit tree with --cann DIR.")
-        return failures
+        report.show("Headers were not checked: name a CANN or asc-devkit tree with --cann DIR.")
+        return
     with tempfile.TemporaryDirectory(prefix="mst_check_") as work_dir:
-        return failures + _run_headers(sound, kernels_dir, directories, Path(work_dir), show)
+        trees = find_trees(directories, work_dir)
+        if not trees:
+            why = "no Ascend C headers (kernel_operator.h with its interface/ or impl/)"
+            report.add(f"everything below {', '.join(directories)}", not_run=why)
+        for tree in trees:
+            report.show(f"\n{tree.name}: {tree.root}")
+            for soc in sorted({soc for spec in sound for soc in ascend.socs(spec)}):
+                claiming = [spec for spec in sound if soc in ascend.socs(spec)]
+                _run_entries(claiming, tree, soc, kernels_dir, Path(work_dir), report)
+            _run_host(sound, tree, kernels_dir, directories, Path(work_dir), report)
 
 
-def _run_headers(specs, kernels_dir, directories, work_dir, show):
-    trees = find_trees(directories, work_dir)
-    if not trees:
-        show(f"No Ascend C headers (kernel_operator.h with its interface/ or impl/) below {', '.join(directories)}.")
-        return 1
-    failures = 0
-    for tree in trees:
-        show(f"\n{tree.name}: {tree.root}")
-        if tree.missing:
-            failures += 1
-            show(
-                f"  cannot compile: {', '.join(tree.missing)} not found; the CPU-debug library has it "
-                "(tools/tikicpulib or tools/cpudebug of a CANN toolkit); name that directory with --cann too."
-            )
-            continue
-        with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-            jobs = [pool.submit(compile_entry, spec, tree, kernels_dir, work_dir) for spec in specs]
-            errors = [job.result() for job in jobs]
-        for spec, error in zip(specs, errors):
-            entries = spec.num_columns * max(1, len(spec.variants))
-            failures += _report(f"{spec.name:38} {entries:7} entries", error, show)
-        failures += _run_host(specs, tree, kernels_dir, directories, work_dir, show)
-    return failures
+def _run_entries(specs, tree, soc, kernels_dir, work_dir, report):
+    """Every entry in both modes, and whether device mode refuses what it must."""
+    why = tree.not_run(soc)
+    why_device = why or ("" if device_check.compiler() else device_check.MISSING)
+    texts = {spec.name: check_text(spec, kernels_dir) for spec in specs}
+    in_cpu_mode = on_device = dict.fromkeys(texts, [])
+    if not why:
+        in_cpu_mode = one_by_one(texts, lambda text: compile_in_cpu_mode(text, tree, soc, kernels_dir))
+    if not why_device:
+        device = device_check.DeviceMode(tree, SOCS[soc], kernels_dir, work_dir)
+        on_device = one_by_one(texts, lambda text: device.errors(text)[:MOST_LINES])
+    for spec in specs:
+        entries = f"{spec.name:38} {spec.num_columns * max(1, len(spec.variants)):2} entries, {soc}"
+        report.add(f"{entries}, CPU mode   ", in_cpu_mode[spec.name], why)
+        report.add(f"{entries}, device mode", on_device[spec.name], why_device)
+    if not why_device:
+        report.show(f"  device mode: {device.set_aside} errors that the headers have by themselves are set aside")
+        for what, errors in device_check.wrong_programs(device).items():
+            report.add(f"device mode {what}", errors)
 
 
-def _run_host(specs, tree, kernels_dir, directories, work_dir, show):
+def _run_host(specs, tree, kernels_dir, directories, work_dir, report):
     host = host_check.find_host_tree(tree, directories)
-    if host.missing:
-        show(f"  registrations were not checked: {', '.join(host.missing)} not found below the directories given.")
-        return 0
-    errors = host_check.compile_host(host_check.host_files(specs, kernels_dir), host, kernels_dir, work_dir)
-    passes = len(host_check.PASSES)
-    return sum(_report(f"{name:44} {passes} passes", error, show) for name, error in errors.items())
+    files = host_check.host_files(specs, kernels_dir)
+    why = f"{', '.join(host.missing)} not found" if host.missing else ""
+    errors = dict.fromkeys(files, "") if why else host_check.compile_host(files, host, kernels_dir, work_dir)
+    for name, error in errors.items():
+        report.add(f"{name:38} {len(host_check.PASSES):2} passes", first_errors(error), why)
 
 
-def _report(what, error, show):
-    """Whether it is a failure."""
-    show(f"  {what}  {'FAIL' if error else 'ok'}")
-    if error:
-        show("    " + "\n    ".join(_first_errors(error)))
-    return bool(error)
+MOST_LINES = 12
 
 
-def _first_errors(text, count=12):
+def first_errors(text):
     """The compiler's error lines with the place each came from; templates make the rest unreadable."""
     lines = text.splitlines()
-    chosen = [i for i, line in enumerate(lines) if " error: " in line or "required from here" in line]
-    return [lines[i] for i in chosen[:count]] or lines[:count]
+    chosen = [line for line in lines if " error: " in line or "required from here" in line]
+    return (chosen or lines)[:MOST_LINES]

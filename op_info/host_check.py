@@ -39,7 +39,7 @@ def find_host_tree(tree, directories):
         near = max(contexts, key=lambda other: len(os.path.commonpath([other, path])), default=None)
         return near is not None and ("SetSimdNumBlocks" in near.read_text()) == tree.is_devkit
 
-    roots = [Path(flag) for flag in tree.flags if Path(flag, "securec.h").is_file()]
+    roots = [Path(flag) for flag in tree.include if Path(flag, "securec.h").is_file()]
     missing = []
     for name, paths in found.items():
         paths = sorted(paths, key=lambda path: (not generation(path), -len(os.path.commonpath([path, tree.root]))))

@@ -55,6 +55,7 @@ PRELUDE = """\
 using namespace AscendC;
 void Differs() __attribute__((error("a field gets another value")));
 """
+SOC = "ascend910b"  # whose instructions the twin has
 LANGUAGE = ("-std=c++17", "-w", "-fno-diagnostics-show-caret")
 
 
@@ -82,7 +83,7 @@ def twin_command(twin_dir):
 
 def tree_command(tree):
     """Compiles against real headers, as the kernels are compiled by `check`."""
-    return ["g++", *LANGUAGE, "-include", "tikicpulib.h", *tree.flags]
+    return ["g++", *LANGUAGE, *tree.cpu_flags(SOC)]
 
 
 def failing(codes, command, work_dir):
@@ -368,30 +369,25 @@ def lacking_code(statements):
 # --- reports
 
 
-def run(twin_dir, directories, show=print):
-    """Compares the twin with every header tree below `directories`; returns the number of names that differ."""
+def run(twin_dir, directories, report):
+    """Compares the twin with every header tree below `directories`, name by name."""
     if not directories:
-        return 0
+        return
     trees, probes, results = _compare(twin_dir, directories)
-    failures = 0
+    names = {}
+    for probe in probes:  # members and enumerators under their type
+        declaration = probe.declaration.owner or probe.declaration
+        names.setdefault(declaration.qualified, []).append(probe)
     for tree, (errors, taken) in zip(trees, results):
-        show(f"\n{tree.name}: the API of the twin")
-        names = {}
-        for probe in probes:  # members and enumerators under their type
-            declaration = probe.declaration.owner or probe.declaration
-            names.setdefault(declaration.qualified, []).append(probe)
+        report.show(f"\n{tree.name}: the API of the twin")
         for name, group in names.items():
-            wrong = [probe for probe in group if probe in errors]
+            wrong = [f"{probe}\n      {errors[probe]}" for probe in group if probe in errors]
             declared = len({probe.declaration for probe in group})
-            show(f"  {name:38} {declared:3} declared, {len(group):4} probes  {'FAIL' if wrong else 'ok'}")
-            for probe in wrong[:5]:
-                show(f"    {probe}\n      {errors[probe]}")
-            failures += bool(wrong)
-        for what in taken:
-            show(f"  the twin refuses {what}, but these headers take it: {LACKS[what]}")
-        failures += len(taken)
-        show(f"  {len(names)} names; {len(LACKS) - len(taken)} of {len(LACKS)} programs refused as the twin does")
-    return failures
+            what = f"{name:38} {declared:3} declared, {len(group):4} probes"
+            report.add(what, wrong[:5], tree.not_run(SOC))
+        for what, statements in LACKS.items():
+            missed = [f"these headers take what the twin refuses: {statements}"] if what in taken else []
+            report.add(f"no {what}", missed, tree.not_run(SOC))
 
 
 def table(twin_dir, directories=()):
@@ -403,7 +399,10 @@ def table(twin_dir, directories=()):
     for probe in probes:
         by_declaration.setdefault(probe.declaration, []).append(probe)
     for declaration, group in by_declaration.items():
-        verdicts = ["differs" if any(probe in errors for probe in group) else "same" for errors, _ in results]
+        verdicts = [
+            "not run" if tree.not_run(SOC) else "differs" if any(probe in errors for probe in group) else "same"
+            for tree, (errors, _) in zip(trees, results)
+        ]
         text = str(declaration).replace("|", "\\|")
         yield f"| {' | '.join([*verdicts, f'`{text}`', _types_of(group)])} |"
 
@@ -422,13 +421,15 @@ def _compare(twin_dir, directories):
     """The trees, the twin's probes, and of each tree {probe: error} and which of LACKS it has after all."""
     with tempfile.TemporaryDirectory(prefix="mst_parity_") as work:
         work_dir = Path(work)
-        trees = [tree for tree in cann_check.find_trees(directories, work_dir) if not tree.missing]
+        trees = cann_check.find_trees(directories, work_dir)
         probes, untested = offered(twin_dir, work_dir)
         if untested:
             raise RuntimeError(f"no template arguments to try for {'; '.join(map(str, untested))}")
 
         def compare(item):
             number, tree = item
+            if tree.not_run(SOC):
+                return {}, []
             own_dir = work_dir / f"probes_{number}"
             own_dir.mkdir()
             errors = differences(probes, tree_command(tree), own_dir)
