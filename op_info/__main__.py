@@ -2,6 +2,7 @@
 """`python -m ms_ops_transformer.op_info`: what each operator is, and everything that is derived from that."""
 
 import argparse
+import os
 import sys
 
 from . import ascend_package, cann_check, cost, parity
@@ -120,4 +121,8 @@ def check(cann_dirs=()):
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+        sys.stdout.flush()
+    except BrokenPipeError:  # whoever reads has read enough, as `head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the flush at exit

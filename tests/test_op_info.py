@@ -299,3 +299,11 @@ def test_command_line():
     table = _python(*module, "table").stdout
     assert "`rms_norm`" in table and "_grad" not in table
     assert " 0 FAIL, 0 not run" in _python(*module, "check").stdout
+
+
+def test_a_reader_that_has_read_enough():
+    command = [sys.executable, "-m", "ms_ops_transformer.op_info", "show", "rms_norm"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        process.stdout.close()  # as `| head` does
+        assert process.stderr.read() == ""
+    assert process.returncode == 0
