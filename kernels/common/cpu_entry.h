@@ -29,7 +29,9 @@ struct GmBuffer {
 using LaunchBeginFn = void (*)(const Platform* platform, const GmBuffer* buffers, int count);
 
 // Checks everything, plans, then runs the kernel on the thread pool. Nothing is written unless the status is ok.
-Status RunOp(OpArgs* args, const Platform& platform, KernelFn kernel, LaunchBeginFn begin = nullptr);
+// Without `checkValues`, what is inside of tensors goes to the kernel unseen, as on a card.
+Status RunOp(OpArgs* args, const Platform& platform, KernelFn kernel, LaunchBeginFn begin = nullptr,
+             bool checkValues = true);
 
 // The three functions that MindSpore's aot loader looks up for every op. Errors are thrown as std::invalid_argument.
 // Attribute "absent" of the primitive: names of the optional inputs that are None, separated by commas.

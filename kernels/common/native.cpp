@@ -156,7 +156,7 @@ void* OpenLibrary(const std::string& path) {
 }
 
 void Launch(const std::string& library, const std::string& op, const py::sequence& inputs, const py::dict& attrs,
-            const py::sequence& outputs, const std::string& soc) {
+            const py::sequence& outputs, const std::string& soc, bool checkValues) {
   OpArgs args(OpOf(op));
   FillInputs(inputs, /*needsData=*/true, &args);
   FillAttrs(attrs, &args);
@@ -183,7 +183,7 @@ void Launch(const std::string& library, const std::string& op, const py::sequenc
   Status status = Status::Ok();
   {
     const py::gil_scoped_release release;
-    status = RunOp(&args, platform, kernel, begin);
+    status = RunOp(&args, platform, kernel, begin, checkValues);
   }
   ThrowIfError(status);
 }
@@ -280,7 +280,7 @@ PYBIND11_MODULE(_native, m) {
   m.def("plan", mst::Plan, py::arg("op"), py::arg("inputs"), py::arg("attrs"), py::arg("platform") = "cpu",
         "The TilingData as a dict.");
   m.def("launch", mst::Launch, py::arg("library"), py::arg("op"), py::arg("inputs"), py::arg("attrs"),
-        py::arg("outputs"), py::arg("platform") = "cpu",
+        py::arg("outputs"), py::arg("platform") = "cpu", py::arg("check_values") = true,
         "Runs the op of a library file on NumPy arrays; outputs are written, and inputs that the op updates in place.");
   py::class_<mst::Op>(m, "Op")
       .def(py::init<const std::string&, const py::dict&>(), py::arg("name"), py::arg("attrs"))

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import ref_moe_gating_top_k_softmax as ref
 from harness import Op, case, suite
+from launch import Launcher
 
 from ms_ops_transformer import ops
 
@@ -93,6 +94,24 @@ def launch_all(run):
     finished = np.arange(4000) % 3 == 0
     _, experts, _, probabilities = run("moe_gating_top_k_softmax", [x, finished], k=3, output_softmax_result_flag=True)
     run("moe_gating_top_k_softmax_grad", [x[:, :3].copy(), x, experts, probabilities], k=3)
+
+
+@pytest.mark.parametrize("library", ["fast", "checked"])
+@pytest.mark.parametrize("renorm", [0, 1])
+def test_the_gradient_skips_experts_that_are_not_there(renorm, library):
+    """On a card nobody looks at expert_idx before: such a choice is as one whose dy is 0, other tokens are as ever."""
+    random = np.random.default_rng(0)
+    x, dy = (random.standard_normal(shape).astype(np.float32) for shape in ((6, 8), (6, 2)))
+    experts = np.array([[1, 2]] * 6, np.int32)
+    wrong = {(0, 0): -1, (1, 1): 1000, (2, 0): -(2**31), (3, 1): 2**31 - 1}
+    without, beyond = dy.copy(), experts.copy()
+    for at, expert in wrong.items():
+        without[at], beyond[at] = 0, expert
+    run = Launcher(library, check_values=False)
+    (found,) = run("moe_gating_top_k_softmax_grad", (dy, x, beyond), k=2, renorm=renorm)
+    (wanted,) = run("moe_gating_top_k_softmax_grad", (without, x, experts), k=2, renorm=renorm)
+    rows = slice(4, 6) if renorm else slice(None)  # of fewer choices the probabilities differ
+    np.testing.assert_array_equal(found[rows], wanted[rows])
 
 
 @pytest.mark.parametrize("mode", [ms.PYNATIVE_MODE, ms.GRAPH_MODE])

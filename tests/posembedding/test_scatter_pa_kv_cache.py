@@ -199,6 +199,26 @@ def test_slices_of_one_tensor(mode):
         equal(out.asnumpy(), wanted)
 
 
+@pytest.mark.parametrize("library", ["fast", "checked"])
+@pytest.mark.parametrize("in_place", [False, True])
+@pytest.mark.parametrize("cache_mode", ["Norm", "PA_NZ", "NHSD"])
+def test_the_kernel_skips_slots_that_are_not_there(cache_mode, in_place, library):
+    """On a card nobody looks at the slots before; the last run of tokens begins in the cache and ends behind it."""
+    slots = [0, 6, -9, 2**31 - 1, -(2**31), 1000, 5, 6, 7]
+    c = case("beyond", T=9, N=2, D=8, blocks=3, bs=2, slots=slots, mode=cache_mode)
+    ins = make(c, np.random.default_rng(5), np.float32)
+    wanted = expected(c, {**ins, "slot_mapping": np.array([0, -1, -1, -1, -1, -1, 5, -1, -1])})
+    caches = ins["key_cache"].copy(), ins["value_cache"].copy()
+    tensors = (ins["key"], ins["value"], *caches, ins["slot_mapping"])
+    run = Launcher(library, 2, check_values=False)
+    if in_place:
+        run("scatter_pa_kv_cache", tensors, cache_mode=cache_mode)
+    else:
+        caches = run("scatter_pa_kv_cache_copy", tensors, cache_mode=cache_mode)
+    for found, out in zip(caches, wanted):
+        equal(found, out)
+
+
 @modes
 @pytest.mark.parametrize("in_place", [False, True])
 def test_slot_beyond_the_cache(mode, in_place):

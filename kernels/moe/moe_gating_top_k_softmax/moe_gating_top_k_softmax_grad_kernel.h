@@ -1,7 +1,8 @@
 // Copyright 2026 The ms_ops_transformer authors. SPDX-License-Identifier: Apache-2.0
 // g = dsoftmax plus dy at the chosen experts, dx = p * (g - sum(g * p)), p the softmax of x over all experts or, with
 // renorm, over the chosen ones (then dx is 0 elsewhere).                            x, dx [T, E], dy, expert_idx [T, k]
-// A core owns a contiguous range of tokens. Finished tokens (expert E) add nothing to g.
+// A core owns a contiguous range of tokens. Finished tokens (expert E) add nothing to g, nor does any other expert that
+// there is not: on a card nobody else looks at expert_idx.
 // UB: x, dy, expert_idx, dsoftmax and dx (queues), p, g and a tile to work in as floats.
 #ifndef MST_MOE_MOE_GATING_TOP_K_SOFTMAX_GRAD_KERNEL_H_
 #define MST_MOE_MOE_GATING_TOP_K_SOFTMAX_GRAD_KERNEL_H_
@@ -93,7 +94,7 @@ class MoeGatingTopKSoftmaxGradKernel {
     for (int64_t row = 0; row < rows; ++row) {
       for (int64_t j = 0; j < k; ++j) {
         const int64_t expert = experts.GetValue(row * choicePitch + j);
-        if (expert >= E) {  // finished: any finite p will do, as g is 0
+        if (expert < 0 || expert >= E) {  // finished: any finite p will do, as g is 0
           if (tiling_->renorm && j == 0) SetRow(chosen, row * pitch, E);
           continue;
         }

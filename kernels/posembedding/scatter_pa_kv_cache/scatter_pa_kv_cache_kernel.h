@@ -1,5 +1,6 @@
 // Copyright 2026 The ms_ops_transformer authors. SPDX-License-Identifier: Apache-2.0
-// cache[slot[t]] = token[t] for t = 0, 1, ...; a negative slot writes nothing, of equal slots the last token stays.
+// cache[slot[t]] = token[t] for t = 0, 1, ...; a slot outside of the cache, as -1 is, writes nothing (on a card nobody
+// else looks at slots); of equal slots the last token stays.
 // Groups of neighbouring slots are dealt to the cores in turn. Every core reads all slot numbers and writes, in the
 // order of the tokens, those that are its own: so no two cores write the same slot. In mode Norm tokens with
 // consecutive slots of one group move together. UB: slot numbers, and a tile (queue) through which everything moves.
@@ -63,15 +64,18 @@ class ScatterPaKvCacheKernel {
   // Tokens from `i` on that move together, at least one.
   __aicore__ inline int64_t Run(const LocalTensor<I>& slots, int64_t i, int64_t end) const {
     const int64_t first = slots.GetValue(i);
-    if (!tiling_->isNorm || first < 0) return 1;
-    const int64_t longest = MinOf(end - i, tiling_->slotsPerGroup - first % tiling_->slotsPerGroup);
+    if (!tiling_->isNorm || !InCache(first)) return 1;
+    const int64_t inGroup = tiling_->slotsPerGroup - first % tiling_->slotsPerGroup;
+    const int64_t longest = MinOf(end - i, MinOf(inGroup, tiling_->slots - first));
     int64_t run = 1;
     while (run < longest && slots.GetValue(i + run) == first + run) ++run;
     return run;
   }
 
+  __aicore__ inline bool InCache(int64_t slot) const { return slot >= 0 && slot < tiling_->slots; }
+
   __aicore__ inline bool IsMine(int64_t slot) const {
-    return slot >= 0 && slot / tiling_->slotsPerGroup % GetBlockNum() == GetBlockIdx();
+    return InCache(slot) && slot / tiling_->slotsPerGroup % GetBlockNum() == GetBlockIdx();
   }
 
   __aicore__ inline void ScatterRun(int64_t token, int64_t run, int64_t slot) {
