@@ -12,10 +12,9 @@ is caught if one of them breaks a rule. Nothing is compiled.
 import argparse
 import collections
 import ctypes
-import importlib.util
 import pathlib
-import sys
 
+import all_cases
 import numpy as np
 from launch import Launcher, library_path
 
@@ -39,32 +38,6 @@ def _copies(inputs):
     if isinstance(inputs, dict):
         return {name: np.array(x) for name, x in inputs.items() if x is not None}
     return [None if x is None else np.array(x) for x in inputs]
-
-
-def modules():
-    """The test modules of operators that say how their cases are launched."""
-    for path in sorted(HERE.glob("*/test_*.py")):
-        text = path.read_text(encoding="utf-8")
-        if "suite(OP, CASES)" not in text and "def launch_all(" not in text:
-            continue
-        sys.path.insert(0, str(path.parent))
-        spec = importlib.util.spec_from_file_location("mutation_" + path.stem, path)
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        yield module
-
-
-def record(run):
-    """All cases; large ones in one dtype in turn."""
-    for module in modules():
-        if hasattr(module, "launch_all"):
-            module.launch_all(run)
-        for i, c in enumerate(getattr(module, "CASES", ()) if hasattr(module, "OP") else ()):
-            small = sum(np.size(x) for x in module.OP.make(c, np.random.default_rng(0)).values()) < 5000
-            for dtype in c.dtypes if small else c.dtypes[i % len(c.dtypes) :][:1]:
-                ins, douts, _, _ = module.OP.draw(c, dtype)
-                douts = {"d" + name: x for name, x in douts.items()}
-                module.OP.launch(c, run, **{k: v.copy() for k, v in ins.items()}, **douts)
 
 
 class Checked:
@@ -97,7 +70,7 @@ class Survey:
 
     def __init__(self, ops=()):
         recorder = Recorder()
-        record(recorder)
+        collections.deque(all_cases.launches(recorder), maxlen=0)
         checked = Checked()
         checked.places()
         self.passing = collections.defaultdict(list)  # place: launches

@@ -2,6 +2,7 @@
 """The side for the card, as far as it can be run without one: generated text, the staged project, its build with a
 stand-in for cmake, what is registered with MindSpore, and the environment."""
 
+import importlib.util
 import json
 import os
 import pathlib
@@ -12,6 +13,7 @@ import sys
 import mindspore as ms
 import numpy as np
 import pytest
+from all_cases import modules
 from mindspore.ops.operations import custom_ops
 
 import ms_ops_transformer as mst
@@ -311,9 +313,43 @@ def test_smoke_off_a_card():
     )
 
 
-def test_smoke_compares_every_operator():
+def test_smoke_compares_every_case():
     done = _smoke("--device", "CPU")
     rows = [line.split() for line in done.stdout.splitlines() if line.endswith(("ok", "FAIL"))]
     assert {row[0] for row in rows} == {spec.name for spec in SPECS}, done.stdout + done.stderr
     assert len(rows) == sum(spec.num_columns for spec in SPECS)
-    assert done.returncode == 0 and done.stdout.splitlines()[-1].startswith("0 of "), done.stdout
+    cases = sum(len(c.dtypes) for module in modules() if hasattr(module, "OP") for c in module.CASES)
+    launches = sum(int(row[-4]) for row in rows)
+    assert done.stdout.splitlines()[-1] == f"0 of {launches} launches failed." and done.returncode == 0
+    assert launches >= cases > 500
+
+
+@pytest.fixture
+def smoke():
+    spec = importlib.util.spec_from_file_location("smoke", ROOT / "examples" / "ascend_smoke.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+WRONG = {
+    "nothing": (lambda y: y, 0),
+    "a number": (lambda y: y + 1e-3 * (np.arange(y.size) == 5).reshape(y.shape).astype(y.dtype), 1),
+    "NaN": (lambda y: y * np.float32(np.nan), 1),
+    "the shape": (lambda y: y[:1], 1),
+    "an error": (lambda y: 1 / 0, 1),
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_smoke_sees_what_a_device_does_wrong(smoke, what, monkeypatch, capsys):
+    change, failures = WRONG[what]
+    right = smoke.on_device
+    monkeypatch.setattr(smoke, "on_device", lambda *args: [change(y) for y in right(*args)])
+    run = smoke.Comparison("swiglu")
+    run.case = "toy"
+    x = np.random.default_rng(0).standard_normal((4, 8)).astype(np.float32)
+    run("swiglu", [x])
+    run("rms_norm", [x, x[0]])  # not asked for
+    assert [(name, count, failed) for (name, _), (count, failed, _) in run.rows.items()] == [("swiglu", 1, failures)]
+    assert ("FAIL swiglu toy: " in capsys.readouterr().out) == bool(failures)

@@ -4,7 +4,6 @@
 Case files come from the tables of the operators' own tests. A compiler or emulator that is missing is a failure.
 """
 
-import importlib.util
 import os
 import pathlib
 import re
@@ -14,6 +13,7 @@ import sys
 
 import casefile
 import pytest
+from all_cases import modules
 from harness import Op
 from launch import ROOT, library_path
 
@@ -30,16 +30,10 @@ SANITIZE += " -fno-sanitize-recover=all"
 def tables():
     """(family/module, operator, cases) of every test module with a table."""
     found = []
-    for path in sorted(HERE.glob("*/test_*.py")):
-        if "suite(OP, CASES)" not in path.read_text(encoding="utf-8"):
-            continue
-        sys.path.insert(0, str(path.parent))
-        spec = importlib.util.spec_from_file_location("table_" + path.stem, path)
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        assert isinstance(module.OP, Op)
-        if module.OP.launch is not None:
-            found.append((path.stem, module.OP, module.CASES))
+    for module in modules():
+        op = getattr(module, "OP", None)
+        if isinstance(op, Op) and op.launch is not None:
+            found.append((module.__name__.removeprefix("cases_"), op, module.CASES))
     assert found, "no tables of cases"
     return found
 
