@@ -2,6 +2,7 @@
 """Checks of arguments before an operator is built, and the texts of their errors. What depends on shapes and dtypes is
 checked by the native library, in the same form: `For 'RmsNorm', 'epsilon' must be >= 0, but got -1.0.`"""
 
+import dataclasses
 import functools
 import numbers
 import re
@@ -29,6 +30,12 @@ def attributes(spec, given):
         if attr.check and not eval(attr.check, {"__builtins__": {}}, values):  # noqa: S307  from the spec
             raise ValueError(f"For '{spec.class_name}', '{attr.name}' must {_rule(attr)}, but got {value!r}.")
     return values
+
+
+def attribute(spec, name, value, called):
+    """One attribute, for a function whose callers know it as `called`."""
+    attr = next(attr for attr in spec.attrs if attr.name == name)
+    return _typed(spec, dataclasses.replace(attr, name=called), value)
 
 
 def _typed(spec, attr, value):

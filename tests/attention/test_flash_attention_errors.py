@@ -76,14 +76,17 @@ BAD = {
     "pse_compressed": (BNSD, {"query": x(2, 4, 2048, 16), "key": x(2, 2, 2048, 16), "value": x(2, 2, 2048, 16),
                               "real_shift": x(2, 4, 1024, 2048), "sparse_mode": 3}, ValueError,
                        r"shape of 'real_shift' .*got \[2, 4, 1024, 2048\]"),
-    "slopes_missing": (BNSD, {"pse_type": 3}, ValueError, "'real_shift'.* must be given with pse_type 3, but got None"),
-    "slopes_shape": (BNSD, {"real_shift": x(3), "pse_type": 2}, ValueError, r"\[4\] or \[2, 4\], but got \[3\]"),
+    "slopes_missing": (BNSD, {"pse_type": 3}, ValueError, "'real_shift' must be given with pse_type 3, but got None"),
+    "slopes_shape": (BNSD, {"real_shift": x(3), "pse_type": 2}, ValueError, r"shape of 'real_shift' must be \[4\] or \[2, 4\] with pse_type 2, but got \[3\]"),
+    "slopes_dtype": (BNSD, {"real_shift": x(4, dtype=np.float16), "pse_type": 2}, TypeError,
+                     "dtype of 'real_shift' must be float32 with pse_type 2 or 3, but got float16"),
     "sink_shape": (BNSD, {"sink": x(2)}, ValueError, r"shape of 'sink' must be \[4\], but got \[2\]"),
     "sink_dtype": (BNSD, {"sink": x(4, dtype=np.float16)}, TypeError, "dtype of 'sink' .*float32.*got float16"),
     "softcap_negative": (BNSD, {"softcap": -1.0}, ValueError, "'softcap' must .*got -1.0"),
     "softcap_infinite": (BNSD, {"softcap": 1e39}, ValueError, r"'softcap' must be finite .*got (1e\+39|inf)"),
     "scale_beyond_float32": (BNSD, {"scalar_value": 1e39}, ValueError,
-                             r"'scale_value' must be finite .*got (1e\+39|inf)"),
+                             r"'scalar_value' must be finite .*got (1e\+39|inf)"),
+    "scale_type": (BNSD, {"scalar_value": "1"}, TypeError, "'scalar_value' must be of type float, but got '1'"),
     "empty_band": (BNSD, {"sparse_mode": 4, "pre_tokens": -1, "next_tokens": -1}, ValueError, "(pre|next)_tokens"),
     "band_beside_matrix": (BNSD, {"sparse_mode": 4, "pre_tokens": 20, "next_tokens": -9}, ValueError,
                            "(pre|next)_tokens"),
@@ -169,7 +172,7 @@ def test_none(name):
 @pytest.mark.parametrize("scale", [float("nan"), float("-inf")])
 def test_scale_is_finite(scale):
     x = to_tensor(BNSD["query"])
-    with pytest.raises(ValueError, match=f"For 'FlashAttentionScore', 'scale_value' must be finite .*got {scale}."):
+    with pytest.raises(ValueError, match=f"For 'FlashAttentionScore', 'scale' must be finite .*got {scale}."):
         ops.flash_attention(x, x, x, layout="BNSD", scale=scale)
 
 

@@ -189,13 +189,13 @@ Status ReadRealShift(const OpArgs& args, FlashAttentionScoreProblem* problem) {
   }
   if (wantsSlopes) {
     if (!args.Has("slopes")) {
-      return ValueErrorFor(args, "'slopes' ('real_shift') must be given with pse_type %ld, but got None.", L(pseType));
+      return ValueErrorFor(args, "'real_shift' must be given with pse_type %ld, but got None.", L(pseType));
     }
     const Shape& shape = args.Input("slopes").shape;
     const bool perBatch = shape == Shape{s.B, s.N};
     if (!perBatch && shape != Shape{s.N}) {
-      return ValueErrorFor(args, "shape of 'slopes' must be [%ld] or [%ld, %ld], but got %s.", L(s.N), L(s.B), L(s.N),
-                           ToString(shape).c_str());
+      return ValueErrorFor(args, "shape of 'real_shift' must be [%ld] or [%ld, %ld] with pse_type %ld, but got %s.", L(s.N),
+                           L(s.B), L(s.N), L(pseType), ToString(shape).c_str());
     }
     s.slopeBatch = perBatch ? s.N : 0;
     s.pseType = static_cast<int32_t>(pseType);

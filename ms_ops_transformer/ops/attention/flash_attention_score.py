@@ -10,7 +10,7 @@ from mindspore.ops.functional import isconstant
 
 from ... import _native
 from ...op_info import registry
-from .._check import FLOAT_MAX, attributes, int64_tensor, required
+from .._check import FLOAT_MAX, attribute, attributes, int64_tensor, required
 from .._custom import bprop_of, primitive
 
 _NAME = "FlashAttentionScore"
@@ -69,6 +69,20 @@ def _known(name, attribute):
         raise ValueError(
             f"For '{_NAME}', '{name}' must be a number when the graph is built, but got what follows from unknown dims."
         )
+
+
+@functools.lru_cache(256)
+def _check_scale(name, value):
+    """The attribute scale_value under the name that the caller knows."""
+    attribute(registry.get("flash_attention_score"), "scale_value", value, name)
+
+
+@functools.lru_cache(256)
+def _check_slopes(dtype):
+    """The input slopes, which callers know as real_shift."""
+    if dtype != ms.float32:
+        name = str(dtype).lower()
+        raise TypeError(f"For '{_NAME}', dtype of 'real_shift' must be float32 with pse_type 2 or 3, but got {name}.")
 
 
 def _is_list(values):
@@ -176,7 +190,7 @@ def flash_attention_score(query, key, value, head_num, real_shift=None, drop_mas
     if padding_mask is not None:
         raise ValueError(f"For '{_NAME}', 'padding_mask' is reserved and must be None, but got a Tensor.")
     _known("head_num", head_num)
-    _known("scale", scalar_value)
+    _known("scalar_value", scalar_value)
     _known("next_tokens", next_tokens)
     prefix_tensor = _int64("prefix", prefix)
     q_ends = _int64("actual_seq_qlen", actual_seq_qlen)
@@ -188,7 +202,10 @@ def flash_attention_score(query, key, value, head_num, real_shift=None, drop_mas
             _list_or_shape(prefix), _list_or_shape(actual_seq_qlen), _list_or_shape(actual_seq_kvlen),
             (query.shape, key.shape, value.shape, mask_shape), query.dtype, head_num=head_num, pre_tokens=pre_tokens,
             next_tokens=next_tokens, input_layout=input_layout, sparse_mode=sparse_mode)  # fmt: skip
+    _check_scale("scalar_value", scalar_value)
     slopes = real_shift if pse_type in (2, 3) else None
+    if slopes is not None:
+        _check_slopes(slopes.dtype)
     shift = None if pse_type in (2, 3) else real_shift
     absent = ()
     if shift is None:
@@ -290,6 +307,8 @@ def flash_attention(query, key, value, head_num=1, *, layout="BSH", causal=False
         scale = _default_scale(query.shape[_RANK[layout] - 1], heads, layout)
     elif scale is None:
         scale = 1.0
+    _known("scale", scale)
+    _check_scale("scale", scale)
     sparse_mode = 3 if causal else 0
     next_tokens = _NO_LIMIT
     if causal and attn_mask is not None and layout in _RANK:
