@@ -1,5 +1,6 @@
 // Copyright 2026 The ms_ops_transformer authors. SPDX-License-Identifier: Apache-2.0
-// High-level elementwise functions, one pass each: Tanh, Sigmoid, SwiGLU. The shared temporary buffer is for the card.
+// High-level elementwise functions: Tanh, Sigmoid, SwiGLU. A shared temporary buffer is for the card; the checked build
+// only counts what it held as lost.
 #ifndef MST_TWIN_MATH_API_H_
 #define MST_TWIN_MATH_API_H_
 

@@ -3,8 +3,9 @@
 // on it: an instruction that works lane by lane, and a copy, hand it on; whoever needs a value refuses it.
 //
 // Refused in: scalar reads, reductions, operands of a Matmul, copies to an output of the operator, and sums in global
-// memory to which something is added. Not followed: through Compare and Select, whose results count as values, and
-// through instructions that read runs of elements (Brcb, Gather, sorting, softmax), which may read more than counts.
+// memory to which something is added. Not followed: through Compare and Select and the copies with Nd2NzParams, whose
+// results count as values, and through instructions that read runs of elements (Brcb, Gather, sorting, softmax), which
+// may read more than counts.
 #ifndef MST_TWIN_CHECKED_VALUES_H_
 #define MST_TWIN_CHECKED_VALUES_H_
 
