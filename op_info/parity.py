@@ -408,13 +408,19 @@ def table(twin_dir, directories=()):
 
 
 def _types_of(group):
-    """The element types that a declaration takes: "float, half"; combinations as "float/half"."""
-    taken = {}
-    for probe in group:
-        types = [argument for _, argument in probe.arguments if argument in ELEMENTS]
-        if types:
-            taken["/".join(types)] = None
-    return "all types" if len(taken) == len(ELEMENTS) else ", ".join(taken)
+    """The element types that a declaration takes: "float, half"; of two parameters "float, half / int32_t; ..."."""
+    taken = dict.fromkeys(tuple(a for _, a in probe.arguments if a in ELEMENTS) for probe in group)
+    rest_of = {}
+    for first, *rest in filter(None, taken):
+        rest_of.setdefault(first, []).append("/".join(rest))
+    firsts_of = {}
+    for first, rest in rest_of.items():
+        firsts_of.setdefault(tuple(rest), []).append(first)
+    return "; ".join(f"{_list(firsts)} / {_list(rest)}".removesuffix(" / ") for rest, firsts in firsts_of.items())
+
+
+def _list(types):
+    return "all types" if len(types) == len(ELEMENTS) else ", ".join(types)
 
 
 def _compare(twin_dir, directories):
