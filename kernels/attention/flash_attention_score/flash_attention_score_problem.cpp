@@ -194,8 +194,8 @@ Status ReadRealShift(const OpArgs& args, FlashAttentionScoreProblem* problem) {
     const Shape& shape = args.Input("slopes").shape;
     const bool perBatch = shape == Shape{s.B, s.N};
     if (!perBatch && shape != Shape{s.N}) {
-      return ValueErrorFor(args, "shape of 'real_shift' must be [%ld] or [%ld, %ld] with pse_type %ld, but got %s.", L(s.N),
-                           L(s.B), L(s.N), L(pseType), ToString(shape).c_str());
+      return ValueErrorFor(args, "shape of 'real_shift' must be [%ld] or [%ld, %ld] with pse_type %ld, but got %s.",
+                           L(s.N), L(s.B), L(s.N), L(pseType), ToString(shape).c_str());
     }
     s.slopeBatch = perBatch ? s.N : 0;
     s.pseType = static_cast<int32_t>(pseType);
