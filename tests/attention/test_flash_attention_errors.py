@@ -117,6 +117,10 @@ BAD_SHORT = {
                                "head_num": 3}, ValueError, "dim N of 'query' must be 3, but got 4"),
     "rank": ({"layout": "BNSD", "query": x(16)}, ValueError, "rank of 'query' must be 4 .*got 1"),
     "no_features": ({n: x(2, 8, 0) for n in ("query", "key", "value")}, ValueError, "dim D of 'query' .*got 0"),
+    "rank_with_mask": ({"query": x(8), "causal": True, "attn_mask": x(8, 8, dtype=bool)}, ValueError,
+                       "rank of 'query' must be"),
+    "key_rank_with_mask": ({"key": x(8), "causal": True, "attn_mask": x(8, 8, dtype=bool)}, ValueError,
+                           "rank of 'key' must be"),
     "causal": ({"causal": "no"}, TypeError, "'causal' must be of type bool, but got '?no"),
     "seed": ({"seed_offset": 3, "keep_prob": 0.5}, ValueError, r"shape of 'seed_offset' must be \[2\], but got \[\]"),
 }  # fmt: skip

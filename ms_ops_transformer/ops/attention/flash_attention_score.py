@@ -243,8 +243,8 @@ def flash_attention_score(query, key, value, head_num, real_shift=None, drop_mas
     return out
 
 
-def _has_rank_of(layout, query):
-    return layout in _RANK and isinstance(query, ms.Tensor) and query.ndim == _RANK[layout]
+def _has_rank_of(layout, tensor):
+    return layout in _RANK and isinstance(tensor, ms.Tensor) and tensor.ndim == _RANK[layout]
 
 
 @functools.lru_cache(256)
@@ -311,7 +311,7 @@ def flash_attention(query, key, value, head_num=1, *, layout="BSH", causal=False
     _check_scale("scale", scale)
     sparse_mode = 3 if causal else 0
     next_tokens = _NO_LIMIT
-    if causal and attn_mask is not None and layout in _RANK:
+    if causal and attn_mask is not None and _has_rank_of(layout, query) and _has_rank_of(layout, key):
         if layout == "TND":
             raise ValueError(f"For '{_NAME}', 'attn_mask' must be None with causal and layout 'TND', but got a Tensor.")
         sparse_mode = 0
