@@ -2,6 +2,7 @@
 #include "sort.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "vector_math.h"
 
@@ -71,10 +72,11 @@ inline uint64_t RecordOf(T score, uint32_t index) {
 
 constexpr int kShortList = 16;  // records that one vector ranks
 
-constexpr int kGroup = 32;  // elements that a sort takes
-constexpr int kGroups = 8;  // groups that are sorted together, one in each 64-bit lane
+constexpr int kGroup = 32;      // elements that a sort takes
+constexpr int kPlaceShift = 3;  // bits by which an element moves to leave room for the exponent
+constexpr int kGroups = 8;      // groups that are sorted together, one in each 64-bit lane
 
-typedef int64_t VL __attribute__((vector_size(64)));
+typedef double VD __attribute__((vector_size(64)));
 
 // Batcher's odd-even merge sort: pairs to be put in order.
 struct Network {
@@ -98,11 +100,12 @@ constexpr Network kNetwork;
 static_assert(kNetwork.size == 191);
 
 // 8 x 8, in place.
-inline void Transpose(VL* rows) {
+inline void Transpose(VD* rows) {
+  typedef int64_t VL __attribute__((vector_size(64)));
   const VL low = {0, 8, 1, 9, 2, 10, 3, 11}, high = {4, 12, 5, 13, 6, 14, 7, 15};
 #pragma GCC unroll 3
   for (int step = 0; step < 3; ++step) {
-    VL t[kGroups];
+    VD t[kGroups];
 #pragma GCC unroll 4
     for (int i = 0; i < kGroups / 2; ++i) {
       t[2 * i] = __builtin_shuffle(rows[i], rows[i + kGroups / 2], low);
@@ -113,28 +116,38 @@ inline void Transpose(VL* rows) {
   }
 }
 
+// Puts all pairs in order. In registers: every number of an element is known to the compiler.
+template <size_t... pair>
+MST_INLINE void SortNetwork(VD* elements, std::index_sequence<pair...>) {
+  const auto order = [](VD& first, VD& second) {
+    const __m512d a = __m512d(first), b = __m512d(second);
+    first = VD(_mm512_max_pd(a, b));
+    second = VD(_mm512_min_pd(a, b));
+  };
+  (order(elements[kNetwork.first[pair]], elements[kNetwork.second[pair]]), ...);
+}
+
 // `groups` groups, at most kGroups. An element is a key and, below it, the complement of its place in the group: no two
-// are equal, and of equal keys the earlier one is greater.
+// are equal, and of equal keys the earlier one is greater. It lies in the middle of the positive doubles, which have
+// the order of their bits and, unlike integers of 64 bits, a maximum that takes one step.
 void Sort32Floats(uint64_t* dst, const float* scores, const uint32_t* indices, int groups) {
-  VL elements[kGroup];
+  VD elements[kGroup];
   const __m512i places = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+  const auto element = [](__m512i bits) {
+    return VD(_mm512_add_epi64(_mm512_srai_epi64(bits, kPlaceShift), _mm512_set1_epi64(int64_t{1} << 61)));
+  };
   for (int g = 0; g < kGroups; ++g) {
     const float* own = scores + std::min(g, groups - 1) * kGroup;
     for (int half = 0; half < 2; ++half) {
       const __m512i keys = __m512i(KeysOf(mst::simd::Load(own + half * 16)));
-      const __m512i below = _mm512_sub_epi32(_mm512_set1_epi32(kGroup - 1 - half * 16), places);
-      elements[half * 16 + g] = VL(_mm512_unpacklo_epi32(below, keys));
-      elements[half * 16 + kGroups + g] = VL(_mm512_unpackhi_epi32(below, keys));
+      const __m512i below =
+          _mm512_slli_epi32(_mm512_sub_epi32(_mm512_set1_epi32(kGroup - 1 - half * 16), places), kPlaceShift);
+      elements[half * 16 + g] = element(_mm512_unpacklo_epi32(below, keys));
+      elements[half * 16 + kGroups + g] = element(_mm512_unpackhi_epi32(below, keys));
     }
   }
   for (int i = 0; i < kGroup; i += kGroups) Transpose(elements + i);
-  for (int i = 0; i < kNetwork.size; ++i) {
-    VL& first = elements[kNetwork.first[i]];
-    VL& second = elements[kNetwork.second[i]];
-    const __m512i a = __m512i(first), b = __m512i(second);
-    first = VL(_mm512_max_epi64(a, b));
-    second = VL(_mm512_min_epi64(a, b));
-  }
+  SortNetwork(elements, std::make_index_sequence<kNetwork.size>());
   for (int i = 0; i < kGroup; i += kGroups) Transpose(elements + i);
   for (int g = 0; g < groups; ++g) {
     const __m512i score0 = _mm512_loadu_si512(scores + g * kGroup),
@@ -261,7 +274,19 @@ void MergeRecords(uint64_t* dst, const uint64_t* const* lists, const uint16_t* l
 
 template <typename T>
 void ExtractRun(T* values, uint32_t* indices, const uint64_t* records, int64_t count) {
-  for (int64_t i = 0; i < count; ++i) {
+  int64_t i = 0;
+#if MST_VECTOR_BYTES == 64
+  if constexpr (std::is_same_v<T, float>) {
+    const __m512i evens = _mm512_set_epi32(30, 28, 26, 24, 22, 20, 18, 16, 14, 12, 10, 8, 6, 4, 2, 0);
+    const __m512i odds = _mm512_or_si512(evens, _mm512_set1_epi32(1));
+    for (; i + 16 <= count; i += 16) {
+      const __m512i low = _mm512_loadu_si512(records + i), high = _mm512_loadu_si512(records + i + 8);
+      _mm512_storeu_si512(values + i, _mm512_permutex2var_epi32(low, evens, high));
+      _mm512_storeu_si512(indices + i, _mm512_permutex2var_epi32(low, odds, high));
+    }
+  }
+#endif
+  for (; i < count; ++i) {
     const uint64_t record = records[i];
     values[i] = ScoreOf<T>(record);
     indices[i] = static_cast<uint32_t>(record >> 32);
