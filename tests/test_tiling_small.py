@@ -206,14 +206,20 @@ def test_moe_gating_top_k_softmax(T, E, data, dtype, platform, softmax):
     assert plan["choicePitch"] * item % 32 == 0
     assert 1 <= rows <= 255
     assert rows * plan["expertPitch"] // 32 <= 255  # sorts of one instruction
+    lists = plan["expertPitch"] // 32
+    assert not plan["sortsAgain"] or (k <= 16 and lists > 1 and lists & (lists - 1) == 0)
     experts, choices = rows * plan["expertPitch"], up(rows * plan["choicePitch"], 32)
     buffers_fit(
         platform,
         [item * experts, item * choices, 4 * choices, 4 * choices] * plan["buffers"]
         + [4 * experts] * softmax * plan["buffers"]
         + [up(up(rows, 8), 32), 4 * experts, 4 * experts, 8 * experts]
-        + [8 * plan["expertPitch"]] * 2
-        + [8 * (choices + 4 * up(plan["choicePitch"], 32)), 4 * choices, 4 * choices, 4 * choices]
+        + (
+            [4 * experts, 2 * experts, 2 * experts, 8 * choices]
+            if plan["sortsAgain"]
+            else [8 * plan["expertPitch"]] * 2 + [8 * (choices + 4 * up(plan["choicePitch"], 32))]
+        )
+        + [4 * choices, 4 * choices, 4 * choices]
         + row_ops(rows, plan["expertPitch"]),
     )
 

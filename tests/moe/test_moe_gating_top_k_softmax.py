@@ -22,6 +22,9 @@ CASES = [
     case("experts_65", x=(33, 65), k=6),
     case("experts_128_renorm", x=(33, 128), k=8, renorm=1, zeros=True),
     case("experts_160", x=(20, 160), k=6),  # five lists: one is left over in the first merge
+    case("experts_256_top_8", x=(20, 256), k=8),  # the heads of eight lists, then of two
+    case("top_16", x=(20, 64), k=16),  # the largest k whose lists are sorted again
+    case("top_17", x=(20, 64), k=17),
     case("experts_300_softmax", x=(20, 300), k=33, softmax=True),
     case("experts_1024", x=(5, 1024), k=100),
     case("experts_2500", x=(3, 2500), k=1024),

@@ -2,10 +2,11 @@
 // expert_idx[t, :] = the k largest of x[t, :], descending, of equal ones the lower expert first     x [T, E], y [T, k]
 // y[t, j] = exp(x[t, expert_idx[t, j]] - max) / sum, the sum over all experts or, with renorm, over the chosen
 // row_idx[t, j] = j * T + t; a finished token has expert_idx E
-// A core owns a contiguous range of tokens. In a tile each row is padded with -inf to a multiple of 32, all groups of
-// 32 are sorted by one instruction, then the sorted lists of a row are merged four at a time; of no list more than k
-// records matter. The first of a row is its maximum. UB: x, its floats and softmax_result, expert numbers, records
-// (value and expert), merged records, results (queues).
+// A core owns a contiguous range of tokens. In a tile each row is padded with -inf to a multiple of 32, and all groups
+// of 32 are sorted by one instruction. Of the sorted lists of a row no more than k records matter: for a small k the
+// heads of neighbouring lists, 32 records together, are sorted again, those of all rows at once, until a row is one
+// list; otherwise lists are merged, four of a row at a time. The first of a row is its maximum. UB: x, its floats and
+// softmax_result, expert numbers, records (value and expert), heads or merged records, results (queues).
 #ifndef MST_MOE_MOE_GATING_TOP_K_SOFTMAX_KERNEL_H_
 #define MST_MOE_MOE_GATING_TOP_K_SOFTMAX_KERNEL_H_
 
@@ -44,9 +45,16 @@ class MoeGatingTopKSoftmaxKernel {
     pipe->InitBuffer(logitBuf_, experts * sizeof(float));
     pipe->InitBuffer(numberBuf_, experts * sizeof(uint32_t));
     pipe->InitBuffer(recordBuf_, experts * kRecordBytes);
-    pipe->InitBuffer(mergeBuf_[0], tiling->expertPitch * kRecordBytes);
-    pipe->InitBuffer(mergeBuf_[1], tiling->expertPitch * kRecordBytes);
-    pipe->InitBuffer(chosenBuf_, (choices + kWays * RoundUpOf(tiling->choicePitch, kSortUnit)) * kRecordBytes);
+    if (tiling->sortsAgain) {
+      pipe->InitBuffer(headBuf_, experts / 2 * kRecordBytes);
+      pipe->InitBuffer(headValueBuf_, experts / 2 * sizeof(float));
+      pipe->InitBuffer(headNumberBuf_, experts / 2 * sizeof(uint32_t));
+      pipe->InitBuffer(chosenBuf_, choices * kRecordBytes);
+    } else {
+      pipe->InitBuffer(mergeBuf_[0], tiling->expertPitch * kRecordBytes);
+      pipe->InitBuffer(mergeBuf_[1], tiling->expertPitch * kRecordBytes);
+      pipe->InitBuffer(chosenBuf_, (choices + kWays * RoundUpOf(tiling->choicePitch, kSortUnit)) * kRecordBytes);
+    }
     pipe->InitBuffer(valueBuf_, choices * sizeof(float));
     pipe->InitBuffer(expBuf_, choices * sizeof(float));
     pipe->InitBuffer(firstRowBuf_, choices * sizeof(int32_t));
@@ -129,10 +137,9 @@ class MoeGatingTopKSoftmaxKernel {
     const int64_t choicePitch = tiling_->choicePitch;
     Sort32(records, logitBuf_.Get<float>(), numberBuf_.Get<uint32_t>(), static_cast<int32_t>(rows * pitch / kSortUnit));
     PipeBarrier<PIPE_V>();
-    if (pitch == kSortUnit) {  // one list per row: its first records are the result
-      const uint16_t blocks = static_cast<uint16_t>(choicePitch * kRecordBytes / kUbBlockBytes);
-      const uint16_t listBlocks = static_cast<uint16_t>(kSortUnit * kRecordBytes / kUbBlockBytes);
-      DataCopy(chosen, records, DataCopyParams(static_cast<uint16_t>(rows), blocks, listBlocks - blocks, 0));
+    if (tiling_->sortsAgain) SortHeads(records, rows);
+    if (tiling_->sortsAgain || pitch == kSortUnit) {  // one list per row: its first records are the result
+      CopyHeads(chosen, records, rows, choicePitch);
     } else {
       for (int64_t row = 0; row < rows; ++row) {
         MergeRow(chosen[row * choicePitch * kRecordFloats], records[row * pitch * kRecordFloats]);
@@ -142,6 +149,34 @@ class MoeGatingTopKSoftmaxKernel {
     const int32_t groups = static_cast<int32_t>(CeilDivOf(rows * choicePitch, kSortUnit));
     Extract(valueBuf_.Get<float>(), experts.ReinterpretCast<uint32_t>(), chosen, groups);
     PipeBarrier<PIPE_V>();
+  }
+
+  // The first `length` records of each sorted list, which fill whole blocks.
+  __aicore__ inline void CopyHeads(const LocalTensor<float>& dst, const LocalTensor<float>& records, int64_t lists,
+                                   int64_t length) {
+    const uint16_t blocks = static_cast<uint16_t>(length * kRecordBytes / kUbBlockBytes);
+    const uint16_t listBlocks = static_cast<uint16_t>(kSortUnit * kRecordBytes / kUbBlockBytes);
+    DataCopy(dst, records, DataCopyParams(static_cast<uint16_t>(lists), blocks, listBlocks - blocks, 0));
+  }
+
+  // Replaces the sorted lists of all rows, a power of two per row, by one list per row.
+  __aicore__ inline void SortHeads(const LocalTensor<float>& records, int64_t rows) {
+    LocalTensor<float> heads = headBuf_.Get<float>();
+    LocalTensor<float> values = headValueBuf_.Get<float>();
+    LocalTensor<uint32_t> numbers = headNumberBuf_.Get<uint32_t>();
+    int64_t ways = kSortUnit / 4;  // lists of which one is made; 4 records fill a block
+    while (kSortUnit / ways < tiling_->k) ways /= 2;
+    int64_t lists = tiling_->expertPitch / kSortUnit;
+    for (; lists > 1; lists /= ways) {
+      ways = MinOf(ways, lists);
+      const int32_t groups = static_cast<int32_t>(rows * lists / ways);
+      CopyHeads(heads, records, rows * lists, kSortUnit / ways);
+      PipeBarrier<PIPE_V>();
+      Extract(values, numbers, heads, groups);
+      PipeBarrier<PIPE_V>();
+      Sort32(records, values, numbers, groups);
+      PipeBarrier<PIPE_V>();
+    }
   }
 
   // Merges the sorted lists of a row, kWays at a time, until one is left, which goes to dst.
@@ -287,8 +322,8 @@ class MoeGatingTopKSoftmaxKernel {
   GlobalTensor<float> softmaxGm_;
   TQue<TPosition::VECIN, 1> xQueue_, finishedQueue_;
   TQue<TPosition::VECOUT, 1> yQueue_, expertQueue_, rowQueue_, softmaxQueue_;
-  TBuf<TPosition::VECCALC> logitBuf_, numberBuf_, recordBuf_, mergeBuf_[2], chosenBuf_, valueBuf_, expBuf_,
-      firstRowBuf_, maxBuf_, sumBuf_, spreadBuf_, workBuf_;
+  TBuf<TPosition::VECCALC> logitBuf_, numberBuf_, recordBuf_, headBuf_, headValueBuf_, headNumberBuf_, mergeBuf_[2],
+      chosenBuf_, valueBuf_, expBuf_, firstRowBuf_, maxBuf_, sumBuf_, spreadBuf_, workBuf_;
 };
 
 template <typename X>

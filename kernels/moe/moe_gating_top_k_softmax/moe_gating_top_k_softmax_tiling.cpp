@@ -81,8 +81,12 @@ Status MoeGatingTopKSoftmaxTiling(const MoeGatingTopKSoftmaxProblem& problem, co
 
   const int64_t expert = data->expertPitch;
   const int64_t choice = data->choicePitch;
+  const int64_t lists = expert / kMoeSortUnit;
+  data->sortsAgain = problem.k <= kMoeShortChoice && lists > 1 && (lists & (lists - 1)) == 0;
   // x as stored, as floats, expert numbers, sorted records, softmax_result
-  const int64_t perExpert = problem.xBytes * data->buffers + 4 + 4 + 8 + (problem.hasSoftmax ? 4 * data->buffers : 0);
+  int64_t perExpert = problem.xBytes * data->buffers + 4 + 4 + 8 + (problem.hasSoftmax ? 4 * data->buffers : 0);
+  // at most half of the records, apart, and their values and numbers
+  if (data->sortsAgain) perExpert += (8 + 4 + 4) / 2;
   // records, logits and their exponentials, experts and row numbers (queues), the first tile's row numbers, y
   const int64_t perChoice = 8 + 4 + 4 + (4 + 4 + problem.xBytes) * data->buffers + 4;
   const int64_t perRow = expert * perExpert + choice * perChoice;
@@ -90,8 +94,8 @@ Status MoeGatingTopKSoftmaxTiling(const MoeGatingTopKSoftmaxProblem& problem, co
   const int64_t perGroupedRow = 4 + 4 + kBlockBytes + kBlockBytes;
   // two sets of records of merged lists, the records that the last merge writes beyond its row, partial sums, and what
   // groups of 32 records add
-  const int64_t fixed =
-      2 * 8 * expert + 4 * 8 * RoundUp(choice, kMoeSortUnit) + expert + kMoeSortUnit * perChoice + 16 * kBlockBytes;
+  const int64_t merging = data->sortsAgain ? 0 : 2 * 8 * expert + 4 * 8 * RoundUp(choice, kMoeSortUnit);
+  const int64_t fixed = merging + expert + kMoeSortUnit * perChoice + 16 * kBlockBytes;
   data->rowsPerTile = FitRows(platform, expert, perRow, perGroupedRow, fixed);
   if (data->rowsPerTile == 0) return TooManyExperts("MoeGatingTopKSoftmax", problem.E);
   // Sorting counts as if more bytes moved.

@@ -9,6 +9,8 @@
 namespace mst {
 
 constexpr int32_t kMoeSortUnit = 32;  // elements that one sort takes
+constexpr int32_t kMoeShortChoice =
+    16;  // up to so many experts per token, sorted lists are sorted again in pairs or more
 
 struct MoeGatingTopKSoftmaxProblem {
   int64_t T;       // tokens
@@ -31,6 +33,7 @@ struct MoeGatingTopKSoftmaxTilingData {
   int32_t renorm;       // 1: softmax over the chosen logits only
   int32_t hasFinished;
   int32_t hasSoftmax;  // 1: softmax_result is wanted
+  int32_t sortsAgain;  // 1: the heads of the sorted lists of a row are sorted again; 0: the lists are merged
   int32_t buffers;     // buffers per queue
 };
 
