@@ -10,7 +10,7 @@
 namespace mst {
 namespace {
 
-constexpr int64_t kTileElementsCpu = 1024;  // copies overlap with the work on tiles of a few KB
+constexpr int64_t kTileElementsCpu = 2048;  // all tiles together stay in L1
 constexpr int64_t kWholeRowCpu = 8192;      // elements; longer rows are cut
 constexpr int64_t kRowsPerChunkMin = 32;    // bounds of a piece of dgamma's sum, in rows
 constexpr int64_t kRowsPerChunkMax = 512;

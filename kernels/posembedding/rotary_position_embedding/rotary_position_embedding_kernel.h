@@ -30,6 +30,7 @@ class RotaryPositionEmbeddingKernel {
     cosGm_.SetGlobalBuffer(reinterpret_cast<__gm__ T*>(cos));
     sinGm_.SetGlobalBuffer(reinterpret_cast<__gm__ T*>(sin));
     yGm_.SetGlobalBuffer(reinterpret_cast<__gm__ X*>(y));
+    SetStreaming(xGm_, tiling->streams);
     SetStreaming(yGm_, tiling->streams);
 
     const int64_t tile = tiling->vPerTile * tiling->iPerTile * tiling->pitch;
