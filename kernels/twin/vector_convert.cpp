@@ -186,20 +186,40 @@ MST_INLINE __m512i RoundForBFloat16(__m512i v) {
   return __m512i(_mm512_fixupimm_ps(__m512(rounded), __m512(v), _mm512_set1_epi32(0x22), 0));
 }
 
-// Whole pairs of vectors, whose halves one shuffle brings together. Returns how many elements it has converted.
+// A pair of vectors, whose halves one shuffle brings together.
+MST_INLINE __m512i PairToBFloat16(__m512i low, __m512i high) {
+  alignas(64) static constexpr struct Upper {
+    uint16_t index[32] = {};
+    constexpr Upper() {
+      for (int i = 0; i < 32; ++i) index[i] = static_cast<uint16_t>(2 * i + 1);
+    }
+  } kUpper;
+  return _mm512_permutex2var_epi16(RoundForBFloat16(low), _mm512_load_si512(kUpper.index), RoundForBFloat16(high));
+}
+
+// Both convert whole pairs of vectors and return how many elements these are.
 int64_t ConvertPairs(bfloat16_t* dst, const float* src, int64_t count) {
-  alignas(64) uint16_t upper[32];
-  for (int i = 0; i < 32; ++i) upper[i] = static_cast<uint16_t>(2 * i + 1);
-  const __m512i index = _mm512_load_si512(upper);
   int64_t i = 0;
 #pragma GCC unroll 2
   for (; i + 32 <= count; i += 32) {
-    const __m512i low = RoundForBFloat16(_mm512_loadu_si512(src + i));
-    const __m512i high = RoundForBFloat16(_mm512_loadu_si512(src + i + 16));
-    _mm512_storeu_si512(dst + i, _mm512_permutex2var_epi16(low, index, high));
+    _mm512_storeu_si512(dst + i, PairToBFloat16(_mm512_loadu_si512(src + i), _mm512_loadu_si512(src + i + 16)));
   }
   return i;
 }
+
+// By the CPU's own conversion, which takes subnormal numbers for zero: what has become zero is done again.
+__attribute__((target("avx512bf16"))) int64_t ConvertPairsFast(bfloat16_t* dst, const float* src, int64_t count) {
+  int64_t i = 0;
+  for (; i + 32 <= count; i += 32) {
+    const __m512i low = _mm512_loadu_si512(src + i), high = _mm512_loadu_si512(src + i + 16);
+    __m512i pair = __m512i(_mm512_cvtne2ps_pbh(__m512(high), __m512(low)));
+    if (_mm512_testn_epi16_mask(pair, _mm512_set1_epi16(0x7f80)) != 0) pair = PairToBFloat16(low, high);
+    _mm512_storeu_si512(dst + i, pair);
+  }
+  return i;
+}
+
+const bool kConvertsFast = __builtin_cpu_supports("avx512bf16");
 #endif
 
 }  // namespace
@@ -220,7 +240,8 @@ void Convert(T* dst, const U* src, RoundMode mode, int64_t count) {
   int64_t i = 0;
 #if MST_VECTOR_BYTES == 64
   if constexpr (std::is_same_v<T, bfloat16_t> && std::is_same_v<U, float>) {
-    if (mode == RoundMode::CAST_RINT) i = ConvertPairs(dst, src, count);
+    if (mode == RoundMode::CAST_RINT)
+      i = kConvertsFast ? ConvertPairsFast(dst, src, count) : ConvertPairs(dst, src, count);
   }
 #endif
 #pragma GCC unroll 2
