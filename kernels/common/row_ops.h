@@ -17,28 +17,60 @@ __aicore__ inline bool IsShortRow(int64_t cols, int64_t pitch) {
   return cols <= kShortRow && pitch <= kMaxRepeat * kBlockFloats;
 }
 
-// sums[row] = sum of tile[row, :]. Destroys the tile. `work`: ReduceWorkFloats(cols) floats.
-__aicore__ inline int64_t ReduceWorkFloats(int64_t cols) {
-  return RoundUpOf(CeilDivOf(cols, kRepeatFloats), kBlockFloats);
-}
-__aicore__ inline void RowSum(const AscendC::LocalTensor<float>& sums, const AscendC::LocalTensor<float>& tile,
-                              const AscendC::LocalTensor<float>& work, int64_t rows, int64_t cols, int64_t pitch) {
+// out[row] = sum, or maximum, of tile[row, :]. Destroys the tile.
+template <bool kMax>
+__aicore__ inline void RowReduce(const AscendC::LocalTensor<float>& out, const AscendC::LocalTensor<float>& tile,
+                                 const AscendC::LocalTensor<float>& work, int64_t rows, int64_t cols, int64_t pitch) {
   if (!IsShortRow(cols, pitch)) {
+    const int32_t count = static_cast<int32_t>(cols);
     for (int64_t row = 0; row < rows; ++row) {
-      AscendC::ReduceSum<float>(sums[row], tile[row * pitch], work, static_cast<int32_t>(cols));
+      if constexpr (kMax) {
+        AscendC::ReduceMax<float>(out[row], tile[row * pitch], work, count);
+      } else {
+        AscendC::ReduceSum<float>(out[row], tile[row * pitch], work, count);
+      }
       AscendC::PipeBarrier<PIPE_V>();  // `work` is used again
     }
     return;
   }
   const uint8_t stride = static_cast<uint8_t>(pitch / kBlockFloats);
   const uint8_t repeat = static_cast<uint8_t>(rows);
+  const AscendC::BinaryRepeatParams params(1, 1, 1, stride, stride, stride);
   for (int64_t col = kRepeatFloats; col < cols; col += kRepeatFloats) {
     const uint64_t mask = MinOf(kRepeatFloats, cols - col);
-    AscendC::Add(tile, tile, tile[col], mask, repeat, AscendC::BinaryRepeatParams(1, 1, 1, stride, stride, stride));
+    if constexpr (kMax) {
+      AscendC::Max(tile, tile, tile[col], mask, repeat, params);
+    } else {
+      AscendC::Add(tile, tile, tile[col], mask, repeat, params);
+    }
     AscendC::PipeBarrier<PIPE_V>();
   }
-  AscendC::WholeReduceSum<float>(sums, tile, static_cast<int32_t>(MinOf(kRepeatFloats, cols)), repeat, 1, 1, stride);
+  const int32_t lanes = static_cast<int32_t>(MinOf(kRepeatFloats, cols));
+  if constexpr (kMax) {
+    AscendC::WholeReduceMax<float>(out, tile, lanes, repeat, 1, 1, stride, AscendC::ReduceOrder::ORDER_ONLY_VALUE);
+  } else {
+    AscendC::WholeReduceSum<float>(out, tile, lanes, repeat, 1, 1, stride);
+  }
   AscendC::PipeBarrier<PIPE_V>();
+}
+
+// sums[row] = sum of tile[row, :]. Destroys the tile. `work`: ReduceWorkFloats(cols) floats.
+__aicore__ inline int64_t ReduceWorkFloats(int64_t cols) {
+  return RoundUpOf(CeilDivOf(cols, kRepeatFloats), kBlockFloats);
+}
+__aicore__ inline void RowSum(const AscendC::LocalTensor<float>& sums, const AscendC::LocalTensor<float>& tile,
+                              const AscendC::LocalTensor<float>& work, int64_t rows, int64_t cols, int64_t pitch) {
+  RowReduce<false>(sums, tile, work, rows, cols, pitch);
+}
+
+// maxima[row] = maximum of tile[row, :]. Destroys the tile. `work`: MaxWorkFloats(cols) floats, for a value and an
+// index of each repeat.
+__aicore__ inline int64_t MaxWorkFloats(int64_t cols) {
+  return RoundUpOf(2 * CeilDivOf(cols, kRepeatFloats), kBlockFloats);
+}
+__aicore__ inline void RowMax(const AscendC::LocalTensor<float>& maxima, const AscendC::LocalTensor<float>& tile,
+                              const AscendC::LocalTensor<float>& work, int64_t rows, int64_t cols, int64_t pitch) {
+  RowReduce<true>(maxima, tile, work, rows, cols, pitch);
 }
 
 // spread[row, 0..7] = factors[row]; 8 floats per row, both with rows rounded up to 8.
@@ -72,27 +104,32 @@ __aicore__ inline void RowScale(const AscendC::LocalTensor<float>& dst, const As
   AscendC::PipeBarrier<PIPE_V>();
 }
 
+// An instruction on two tensors, in all its forms.
 struct MulInstruction {
-  __aicore__ static inline void Run(const AscendC::LocalTensor<float>& dst, const AscendC::LocalTensor<float>& a,
-                                    const AscendC::LocalTensor<float>& b, uint64_t mask, int64_t repeat,
-                                    const AscendC::BinaryRepeatParams& params) {
-    AscendC::Mul(dst, a, b, mask, static_cast<uint8_t>(repeat), params);
-  }
-  __aicore__ static inline void Run(const AscendC::LocalTensor<float>& dst, const AscendC::LocalTensor<float>& a,
-                                    const AscendC::LocalTensor<float>& b, int64_t count) {
-    AscendC::Mul(dst, a, b, static_cast<int32_t>(count));
+  template <typename... Operands>
+  __aicore__ static inline void Run(const Operands&... operands) {
+    AscendC::Mul(operands...);
   }
 };
 
 struct MulAddInstruction {
-  __aicore__ static inline void Run(const AscendC::LocalTensor<float>& dst, const AscendC::LocalTensor<float>& a,
-                                    const AscendC::LocalTensor<float>& b, uint64_t mask, int64_t repeat,
-                                    const AscendC::BinaryRepeatParams& params) {
-    AscendC::MulAddDst(dst, a, b, mask, static_cast<uint8_t>(repeat), params);
+  template <typename... Operands>
+  __aicore__ static inline void Run(const Operands&... operands) {
+    AscendC::MulAddDst(operands...);
   }
-  __aicore__ static inline void Run(const AscendC::LocalTensor<float>& dst, const AscendC::LocalTensor<float>& a,
-                                    const AscendC::LocalTensor<float>& b, int64_t count) {
-    AscendC::MulAddDst(dst, a, b, static_cast<int32_t>(count));
+};
+
+struct SubInstruction {
+  template <typename... Operands>
+  __aicore__ static inline void Run(const Operands&... operands) {
+    AscendC::Sub(operands...);
+  }
+};
+
+struct DivInstruction {
+  template <typename... Operands>
+  __aicore__ static inline void Run(const Operands&... operands) {
+    AscendC::Div(operands...);
   }
 };
 
@@ -102,17 +139,18 @@ __aicore__ inline void RowsWithRow(const AscendC::LocalTensor<float>& dst, const
                                    const AscendC::LocalTensor<float>& factor, int64_t rows, int64_t cols, int64_t pitch,
                                    int64_t factorPitch) {
   if (cols == pitch && factorPitch == pitch) {
-    Instruction::Run(dst, tile, factor, rows * cols);
+    Instruction::Run(dst, tile, factor, static_cast<int32_t>(rows * cols));
   } else if (!IsShortRow(cols, pitch)) {
     for (int64_t row = 0; row < rows; ++row) {
-      Instruction::Run(dst[row * pitch], tile[row * pitch], factor[row * factorPitch], cols);
+      Instruction::Run(dst[row * pitch], tile[row * pitch], factor[row * factorPitch], static_cast<int32_t>(cols));
     }
   } else {
     const uint8_t stride = static_cast<uint8_t>(pitch / kBlockFloats);
     const uint8_t factorStride = static_cast<uint8_t>(factorPitch / kBlockFloats);
     const AscendC::BinaryRepeatParams params(1, 1, 1, stride, stride, factorStride);
     for (int64_t col = 0; col < cols; col += kRepeatFloats) {
-      Instruction::Run(dst[col], tile[col], factor[col], MinOf(kRepeatFloats, cols - col), rows, params);
+      const uint64_t mask = MinOf(kRepeatFloats, cols - col);
+      Instruction::Run(dst[col], tile[col], factor[col], mask, static_cast<uint8_t>(rows), params);
     }
   }
   AscendC::PipeBarrier<PIPE_V>();
@@ -132,32 +170,6 @@ __aicore__ inline void RowMulAdd(const AscendC::LocalTensor<float>& dst, const A
   RowsWithRow<MulAddInstruction>(dst, tile, factor, rows, cols, pitch, factorPitch);
 }
 
-// maxima[row] = maximum of tile[row, :]. Destroys the tile. `work`: MaxWorkFloats(cols) floats, for a value and an
-// index of each repeat.
-__aicore__ inline int64_t MaxWorkFloats(int64_t cols) {
-  return RoundUpOf(2 * CeilDivOf(cols, kRepeatFloats), kBlockFloats);
-}
-__aicore__ inline void RowMax(const AscendC::LocalTensor<float>& maxima, const AscendC::LocalTensor<float>& tile,
-                              const AscendC::LocalTensor<float>& work, int64_t rows, int64_t cols, int64_t pitch) {
-  if (!IsShortRow(cols, pitch)) {
-    for (int64_t row = 0; row < rows; ++row) {
-      AscendC::ReduceMax<float>(maxima[row], tile[row * pitch], work, static_cast<int32_t>(cols));
-      AscendC::PipeBarrier<PIPE_V>();  // `work` is used again
-    }
-    return;
-  }
-  const uint8_t stride = static_cast<uint8_t>(pitch / kBlockFloats);
-  const uint8_t repeat = static_cast<uint8_t>(rows);
-  for (int64_t col = kRepeatFloats; col < cols; col += kRepeatFloats) {
-    const uint64_t mask = MinOf(kRepeatFloats, cols - col);
-    AscendC::Max(tile, tile, tile[col], mask, repeat, AscendC::BinaryRepeatParams(1, 1, 1, stride, stride, stride));
-    AscendC::PipeBarrier<PIPE_V>();
-  }
-  AscendC::WholeReduceMax<float>(maxima, tile, static_cast<int32_t>(MinOf(kRepeatFloats, cols)), repeat, 1, 1, stride,
-                                 AscendC::ReduceOrder::ORDER_ONLY_VALUE);
-  AscendC::PipeBarrier<PIPE_V>();
-}
-
 // values[row] = tile[row, 0]; pitch at most 2040.
 __aicore__ inline void RowFirst(const AscendC::LocalTensor<float>& values, const AscendC::LocalTensor<float>& tile,
                                 int64_t rows, int64_t pitch) {
@@ -166,30 +178,6 @@ __aicore__ inline void RowFirst(const AscendC::LocalTensor<float>& values, const
   AscendC::PipeBarrier<PIPE_V>();
 }
 
-struct SubInstruction {
-  __aicore__ static inline void Run(const AscendC::LocalTensor<float>& dst, const AscendC::LocalTensor<float>& a,
-                                    const AscendC::LocalTensor<float>& b, uint64_t mask, int64_t repeat,
-                                    const AscendC::BinaryRepeatParams& params) {
-    AscendC::Sub(dst, a, b, mask, static_cast<uint8_t>(repeat), params);
-  }
-  __aicore__ static inline void Run(const AscendC::LocalTensor<float>& dst, const AscendC::LocalTensor<float>& a,
-                                    const AscendC::LocalTensor<float>& b, int64_t count) {
-    AscendC::Sub(dst, a, b, static_cast<int32_t>(count));
-  }
-};
-
-struct DivInstruction {
-  __aicore__ static inline void Run(const AscendC::LocalTensor<float>& dst, const AscendC::LocalTensor<float>& a,
-                                    const AscendC::LocalTensor<float>& b, uint64_t mask, int64_t repeat,
-                                    const AscendC::BinaryRepeatParams& params) {
-    AscendC::Div(dst, a, b, mask, static_cast<uint8_t>(repeat), params);
-  }
-  __aicore__ static inline void Run(const AscendC::LocalTensor<float>& dst, const AscendC::LocalTensor<float>& a,
-                                    const AscendC::LocalTensor<float>& b, int64_t count) {
-    AscendC::Div(dst, a, b, static_cast<int32_t>(count));
-  }
-};
-
 // Each element of a tile with the value of its row, which SpreadRows has spread over a block. One instruction covers 64
 // columns of all rows or, where it cannot step over the pitch, the columns of one row.
 template <typename Instruction>
@@ -197,7 +185,7 @@ __aicore__ inline void RowsWithSpread(const AscendC::LocalTensor<float>& dst, co
                                       const AscendC::LocalTensor<float>& spread, int64_t rows, int64_t cols,
                                       int64_t pitch) {
   if (pitch == kBlockFloats) {  // as the spread values lie
-    Instruction::Run(dst, tile, spread, rows * pitch);
+    Instruction::Run(dst, tile, spread, static_cast<int32_t>(rows * pitch));
     AscendC::PipeBarrier<PIPE_V>();
     return;
   }
@@ -205,7 +193,8 @@ __aicore__ inline void RowsWithSpread(const AscendC::LocalTensor<float>& dst, co
     const uint8_t stride = static_cast<uint8_t>(pitch / kBlockFloats);
     const AscendC::BinaryRepeatParams params(1, 1, 0, stride, stride, 1);
     for (int64_t col = 0; col < cols; col += kRepeatFloats) {
-      Instruction::Run(dst[col], tile[col], spread, MinOf(kRepeatFloats, cols - col), rows, params);
+      const uint64_t mask = MinOf(kRepeatFloats, cols - col);
+      Instruction::Run(dst[col], tile[col], spread, mask, static_cast<uint8_t>(rows), params);
     }
     AscendC::PipeBarrier<PIPE_V>();
     return;
@@ -216,11 +205,11 @@ __aicore__ inline void RowsWithSpread(const AscendC::LocalTensor<float>& dst, co
     const AscendC::LocalTensor<float> value = spread[row * kBlockFloats];
     for (int64_t col = 0; col < cols; col += kRun) {
       const int64_t at = row * pitch + col;
-      const int64_t whole = MinOf(kRun, cols - col) / kRepeatFloats;
-      const int64_t rest = MinOf(kRun, cols - col) % kRepeatFloats;
+      const uint8_t whole = static_cast<uint8_t>(MinOf(kRun, cols - col) / kRepeatFloats);
+      const uint64_t rest = MinOf(kRun, cols - col) % kRepeatFloats;
       const int64_t restAt = at + whole * kRepeatFloats;
-      if (whole > 0) Instruction::Run(dst[at], tile[at], value, kRepeatFloats, whole, params);
-      if (rest > 0) Instruction::Run(dst[restAt], tile[restAt], value, rest, 1, params);
+      if (whole > 0) Instruction::Run(dst[at], tile[at], value, uint64_t{kRepeatFloats}, whole, params);
+      if (rest > 0) Instruction::Run(dst[restAt], tile[restAt], value, rest, uint8_t{1}, params);
     }
   }
   AscendC::PipeBarrier<PIPE_V>();
