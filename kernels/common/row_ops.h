@@ -81,29 +81,6 @@ __aicore__ inline void SpreadRows(const AscendC::LocalTensor<float>& spread, con
   AscendC::PipeBarrier<PIPE_V>();
 }
 
-// dst[row, :] = tile[row, :] * factors[row]. `spread`: 8 floats per row, rows rounded up to 8; factors as well.
-__aicore__ inline void RowScale(const AscendC::LocalTensor<float>& dst, const AscendC::LocalTensor<float>& tile,
-                                const AscendC::LocalTensor<float>& factors, const AscendC::LocalTensor<float>& spread,
-                                int64_t rows, int64_t cols, int64_t pitch) {
-  if (!IsShortRow(cols, pitch)) {
-    WaitPipe<AscendC::HardEvent::V_S>();
-    for (int64_t row = 0; row < rows; ++row) {
-      AscendC::Muls(dst[row * pitch], tile[row * pitch], factors.GetValue(row), static_cast<int32_t>(cols));
-    }
-    WaitPipe<AscendC::HardEvent::S_V>();  // the factors may be overwritten now
-    AscendC::PipeBarrier<PIPE_V>();
-    return;
-  }
-  SpreadRows(spread, factors, rows);
-  const uint8_t stride = static_cast<uint8_t>(pitch / kBlockFloats);
-  for (int64_t col = 0; col < cols; col += kRepeatFloats) {
-    const uint64_t mask = MinOf(kRepeatFloats, cols - col);
-    AscendC::Mul(dst[col], tile[col], spread, mask, static_cast<uint8_t>(rows),
-                 AscendC::BinaryRepeatParams(1, 1, 0, stride, stride, 1));
-  }
-  AscendC::PipeBarrier<PIPE_V>();
-}
-
 // An instruction on two tensors, in all its forms.
 struct MulInstruction {
   template <typename... Operands>
@@ -170,6 +147,32 @@ __aicore__ inline void RowMulAdd(const AscendC::LocalTensor<float>& dst, const A
   RowsWithRow<MulAddInstruction>(dst, tile, factor, rows, cols, pitch, factorPitch);
 }
 
+// sums[row] = sum of a[row, :] * b[row, :]; bPitch as factorPitch. `products`, which may be `a`: room for the
+// tile or, where rows are long, for kDotStrip columns, on which strip after strip is added up.
+constexpr int64_t kDotStrip = 1024;  // columns
+__aicore__ inline void RowDot(const AscendC::LocalTensor<float>& sums, const AscendC::LocalTensor<float>& products,
+                              const AscendC::LocalTensor<float>& a, const AscendC::LocalTensor<float>& b,
+                              const AscendC::LocalTensor<float>& work, int64_t rows, int64_t cols, int64_t pitch,
+                              int64_t bPitch) {
+  if (IsShortRow(cols, pitch)) {
+    RowMul(products, a, b, rows, cols, pitch, bPitch);
+    RowSum(sums, products, work, rows, cols, pitch);
+    return;
+  }
+  const int32_t strip = static_cast<int32_t>(MinOf(kDotStrip, cols));
+  for (int64_t row = 0; row < rows; ++row) {
+    AscendC::Mul(products, a[row * pitch], b[row * bPitch], strip);
+    AscendC::PipeBarrier<PIPE_V>();
+    for (int64_t col = strip; col < cols; col += strip) {
+      const int32_t count = static_cast<int32_t>(MinOf(strip, cols - col));
+      AscendC::MulAddDst(products, a[row * pitch + col], b[row * bPitch + col], count);
+      AscendC::PipeBarrier<PIPE_V>();
+    }
+    AscendC::ReduceSum<float>(sums[row], products, work, strip);
+    AscendC::PipeBarrier<PIPE_V>();
+  }
+}
+
 // values[row] = tile[row, 0]; pitch at most 2040.
 __aicore__ inline void RowFirst(const AscendC::LocalTensor<float>& values, const AscendC::LocalTensor<float>& tile,
                                 int64_t rows, int64_t pitch) {
@@ -227,6 +230,23 @@ __aicore__ inline void RowDivSpread(const AscendC::LocalTensor<float>& dst, cons
                                     const AscendC::LocalTensor<float>& spread, int64_t rows, int64_t cols,
                                     int64_t pitch) {
   RowsWithSpread<DivInstruction>(dst, tile, spread, rows, cols, pitch);
+}
+
+// dst[row, :] = tile[row, :] * factors[row]. `spread`: 8 floats per row, rows rounded up to 8; factors as well.
+__aicore__ inline void RowScale(const AscendC::LocalTensor<float>& dst, const AscendC::LocalTensor<float>& tile,
+                                const AscendC::LocalTensor<float>& factors, const AscendC::LocalTensor<float>& spread,
+                                int64_t rows, int64_t cols, int64_t pitch) {
+  if (IsShortRow(cols, pitch)) {
+    SpreadRows(spread, factors, rows);
+    RowsWithSpread<MulInstruction>(dst, tile, spread, rows, cols, pitch);
+    return;
+  }
+  WaitPipe<AscendC::HardEvent::V_S>();
+  for (int64_t row = 0; row < rows; ++row) {
+    AscendC::Muls(dst[row * pitch], tile[row * pitch], factors.GetValue(row), static_cast<int32_t>(cols));
+  }
+  WaitPipe<AscendC::HardEvent::S_V>();  // the factors may be overwritten now
+  AscendC::PipeBarrier<PIPE_V>();
 }
 
 }  // namespace mst

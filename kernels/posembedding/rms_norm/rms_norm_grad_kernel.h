@@ -101,8 +101,7 @@ class RmsNormGradKernel {
       Mul(tiles.work, tiles.dy, tiles.x, static_cast<int32_t>(rows * pitch));
       PipeBarrier<PIPE_V>();
       for (int64_t i = 0; i < rows; ++i) AddToPart(part, tiles.work[i * pitch], rstd.GetValue(i), D);
-      RowMul(tiles.work, tiles.work, gamma, rows, D, pitch);
-      RowSum(coef, tiles.work, workBuf_.Get<float>(), rows, D, pitch);
+      RowDot(coef, tiles.work, tiles.work, gamma, workBuf_.Get<float>(), rows, D, pitch, 0);
       Coefficients(coef, rstd, rows);
       RowMul(tiles.dy, tiles.dy, gamma, rows, D, pitch);
       WaitPipe<HardEvent::V_S>();
@@ -184,9 +183,7 @@ class RmsNormGradKernel {
       Tiles tiles = LoadTiles(dyGm_, xGm_, row, 1, col, cols);
       Mul(tiles.dy, tiles.dy, tiles.x, count);  // in place: this tile is read again later
       PipeBarrier<PIPE_V>();
-      Mul(tiles.dy, tiles.dy, gamma, count);
-      PipeBarrier<PIPE_V>();
-      RowSum(sum, tiles.dy, workBuf_.Get<float>(), 1, cols, tiling_->pitch);
+      RowDot(sum, tiles.dy, tiles.dy, gamma, workBuf_.Get<float>(), 1, cols, tiling_->pitch, 0);
       WaitPipe<HardEvent::V_S>();
       total += sum.GetValue(0);
       WaitPipe<HardEvent::S_V>();  // the next sum goes to the same place

@@ -40,7 +40,8 @@ class RmsNormKernel {
     gamma_.Init(gamma, tiling->gammaCols, pipe);
     if constexpr (!IsSameType<X, float>::value) {
       pipe->InitBuffer(floatBuf_, tile * sizeof(float));
-      pipe->InitBuffer(squareBuf_, tile * sizeof(float));
+      const int64_t squares = IsShortRow(tiling->colsPerTile, tiling->pitch) ? tile : MinOf(tile, kDotStrip);
+      pipe->InitBuffer(squareBuf_, squares * sizeof(float));
     }
     pipe->InitBuffer(sumBuf_, rowFloats * sizeof(float));
     pipe->InitBuffer(partBuf_, rowFloats * sizeof(float));
@@ -71,7 +72,8 @@ class RmsNormKernel {
     LocalTensor<X> x = xQueue_.template DeQue<X>();
     LocalTensor<X> y = yQueue_.template AllocTensor<X>();
     LocalTensor<float> xFloat = ToFloat(x, rows);
-    SumOfSquares(sumBuf_.Get<float>(), xFloat, Squares(y), rows, D);
+    RowDot(sumBuf_.Get<float>(), Squares(y), xFloat, xFloat, workBuf_.Get<float>(), rows, D, tiling_->pitch,
+           tiling_->pitch);
     LocalTensor<float> rstd = Rstd(rows);
     Scale(y, xFloat, rstd, gamma, rows, D);
     xQueue_.FreeTensor(x);
@@ -83,13 +85,14 @@ class RmsNormKernel {
   __aicore__ inline void SplitRow(int64_t row, const LocalTensor<float>& wholeGamma) {
     LocalTensor<float> sum = sumBuf_.Get<float>();
     LocalTensor<float> part = partBuf_.Get<float>();
-    Duplicate(sum, 0.0f, kBlockFloats);  // SumOfSquares has barriers before the first addition
+    Duplicate(sum, 0.0f, kBlockFloats);  // RowDot has barriers before the first addition
     for (int64_t col = 0; col < tiling_->D; col += tiling_->colsPerTile) {
       const int64_t cols = MinOf(tiling_->colsPerTile, tiling_->D - col);
       CopyIn(xGm_, row, 1, col, cols);
       LocalTensor<X> x = xQueue_.template DeQue<X>();
       LocalTensor<float> xFloat = ToFloat(x, 1);
-      SumOfSquares(part, xFloat, xFloat, 1, cols);  // in place: this tile is read again below
+      // In place: this tile is read again below.
+      RowDot(part, xFloat, xFloat, xFloat, workBuf_.Get<float>(), 1, cols, tiling_->pitch, tiling_->pitch);
       Add(sum, sum, part, 1);
       PipeBarrier<PIPE_V>();
       xQueue_.FreeTensor(x);
@@ -134,13 +137,6 @@ class RmsNormKernel {
     } else {
       return squareBuf_.Get<float>();
     }
-  }
-
-  __aicore__ inline void SumOfSquares(const LocalTensor<float>& sums, const LocalTensor<float>& x,
-                                      const LocalTensor<float>& squares, int64_t rows, int64_t cols) {
-    Mul(squares, x, x, static_cast<int32_t>(rows * tiling_->pitch));
-    PipeBarrier<PIPE_V>();
-    RowSum(sums, squares, workBuf_.Get<float>(), rows, cols, tiling_->pitch);
   }
 
   // From the sums in sumBuf_. The caller hands the tensor on to CopyRstdOut.
