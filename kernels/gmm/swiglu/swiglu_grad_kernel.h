@@ -7,7 +7,7 @@
 #define MST_GMM_SWIGLU_GRAD_KERNEL_H_
 
 #include "common/kernel_util.h"
-#include "gmm/swiglu/swiglu_tiling.h"
+#include "gmm/swiglu/swiglu_kernel.h"
 #include "kernel_operator.h"
 
 namespace mst {
@@ -42,30 +42,27 @@ class SwigluGradKernel {
   }
 
   __aicore__ inline void Process() {
-    const int64_t colTiles = CeilDivOf(tiling_->H, tiling_->colsPerTile);
     const int64_t tileEnd = tiling_->tiles * (GetBlockIdx() + 1) / GetBlockNum();
-    for (int64_t tile = tiling_->tiles * GetBlockIdx() / GetBlockNum(); tile < tileEnd; ++tile) {
-      const int64_t row = tile / colTiles * tiling_->rowsPerTile;
-      const int64_t col = tile % colTiles * tiling_->colsPerTile;
-      const int64_t rows = MinOf(tiling_->rowsPerTile, tiling_->rows - row);
-      const int64_t cols = MinOf(tiling_->colsPerTile, tiling_->H - col);
-      CopyIn(row, rows, col, cols);
-      Compute(rows);
-      CopyOut(row, rows, col, cols);
+    for (int64_t i = tiling_->tiles * GetBlockIdx() / GetBlockNum(); i < tileEnd; ++i) {
+      const SwigluTile tile = SwigluTileAt(tiling_, i);
+      CopyIn(tile);
+      Compute(tile.rows);
+      CopyOut(tile);
     }
   }
 
  private:
-  __aicore__ inline void CopyIn(int64_t row, int64_t rows, int64_t col, int64_t cols) {
+  __aicore__ inline void CopyIn(const SwigluTile& tile) {
     const int64_t H = tiling_->H;
+    const int64_t offset = tile.row * 2 * H + tile.col;
     LocalTensor<X> dy = dyQueue_.template AllocTensor<X>();
-    CopyRowsIn(dy, dyGm_[row * H + col], rows, cols, H, tiling_->pitch);
+    CopyRowsIn(dy, dyGm_[tile.row * H + tile.col], tile.rows, tile.cols, H, tiling_->pitch);
     dyQueue_.EnQue(dy);
     LocalTensor<X> gate = gateQueue_.template AllocTensor<X>();
-    CopyRowsIn(gate, xGm_[row * 2 * H + col], rows, cols, 2 * H, tiling_->pitch);
+    CopyRowsIn(gate, xGm_[offset], tile.rows, tile.cols, 2 * H, tiling_->pitch);
     gateQueue_.EnQue(gate);
     LocalTensor<X> up = upQueue_.template AllocTensor<X>();
-    CopyRowsIn(up, xGm_[row * 2 * H + H + col], rows, cols, 2 * H, tiling_->pitch);
+    CopyRowsIn(up, xGm_[offset + H], tile.rows, tile.cols, 2 * H, tiling_->pitch);
     upQueue_.EnQue(up);
   }
 
@@ -126,13 +123,14 @@ class SwigluGradKernel {
     PipeBarrier<PIPE_V>();
   }
 
-  __aicore__ inline void CopyOut(int64_t row, int64_t rows, int64_t col, int64_t cols) {
+  __aicore__ inline void CopyOut(const SwigluTile& tile) {
     const int64_t H = tiling_->H;
+    const int64_t offset = tile.row * 2 * H + tile.col;
     LocalTensor<X> dgate = dgateQueue_.template DeQue<X>();
-    CopyRowsOut(dxGm_[row * 2 * H + col], dgate, rows, cols, 2 * H, tiling_->pitch);
+    CopyRowsOut(dxGm_[offset], dgate, tile.rows, tile.cols, 2 * H, tiling_->pitch);
     dgateQueue_.FreeTensor(dgate);
     LocalTensor<X> dup = dupQueue_.template DeQue<X>();
-    CopyRowsOut(dxGm_[row * 2 * H + H + col], dup, rows, cols, 2 * H, tiling_->pitch);
+    CopyRowsOut(dxGm_[offset + H], dup, tile.rows, tile.cols, 2 * H, tiling_->pitch);
     dupQueue_.FreeTensor(dup);
   }
 

@@ -14,6 +14,18 @@ namespace mst {
 
 using namespace AscendC;
 
+// Some columns of some rows of the output.
+struct SwigluTile {
+  int64_t row, rows, col, cols;
+};
+
+__aicore__ inline SwigluTile SwigluTileAt(const SwigluTilingData* tiling, int64_t tile) {
+  const int64_t colTiles = CeilDivOf(tiling->H, tiling->colsPerTile);
+  const int64_t row = tile / colTiles * tiling->rowsPerTile;
+  const int64_t col = tile % colTiles * tiling->colsPerTile;
+  return {row, MinOf(tiling->rowsPerTile, tiling->rows - row), col, MinOf(tiling->colsPerTile, tiling->H - col)};
+}
+
 template <typename X>
 class SwigluKernel {
  public:
@@ -35,27 +47,23 @@ class SwigluKernel {
   }
 
   __aicore__ inline void Process() {
-    const int64_t colTiles = CeilDivOf(tiling_->H, tiling_->colsPerTile);
     const int64_t tileEnd = tiling_->tiles * (GetBlockIdx() + 1) / GetBlockNum();
-    for (int64_t tile = tiling_->tiles * GetBlockIdx() / GetBlockNum(); tile < tileEnd; ++tile) {
-      const int64_t row = tile / colTiles * tiling_->rowsPerTile;
-      const int64_t col = tile % colTiles * tiling_->colsPerTile;
-      const int64_t rows = MinOf(tiling_->rowsPerTile, tiling_->rows - row);
-      const int64_t cols = MinOf(tiling_->colsPerTile, tiling_->H - col);
-      CopyIn(row, rows, col, cols);
-      Compute(rows);
-      CopyOut(row, rows, col, cols);
+    for (int64_t i = tiling_->tiles * GetBlockIdx() / GetBlockNum(); i < tileEnd; ++i) {
+      const SwigluTile tile = SwigluTileAt(tiling_, i);
+      CopyIn(tile);
+      Compute(tile.rows);
+      CopyOut(tile);
     }
   }
 
  private:
-  __aicore__ inline void CopyIn(int64_t row, int64_t rows, int64_t col, int64_t cols) {
-    const int64_t offset = row * 2 * tiling_->H + col;
+  __aicore__ inline void CopyIn(const SwigluTile& tile) {
+    const int64_t offset = tile.row * 2 * tiling_->H + tile.col;
     LocalTensor<X> gate = gateQueue_.template AllocTensor<X>();
-    CopyRowsIn(gate, xGm_[offset], rows, cols, 2 * tiling_->H, tiling_->pitch);
+    CopyRowsIn(gate, xGm_[offset], tile.rows, tile.cols, 2 * tiling_->H, tiling_->pitch);
     gateQueue_.EnQue(gate);
     LocalTensor<X> up = upQueue_.template AllocTensor<X>();
-    CopyRowsIn(up, xGm_[offset + tiling_->H], rows, cols, 2 * tiling_->H, tiling_->pitch);
+    CopyRowsIn(up, xGm_[offset + tiling_->H], tile.rows, tile.cols, 2 * tiling_->H, tiling_->pitch);
     upQueue_.EnQue(up);
   }
 
@@ -83,9 +91,9 @@ class SwigluKernel {
     yQueue_.EnQue(y);
   }
 
-  __aicore__ inline void CopyOut(int64_t row, int64_t rows, int64_t col, int64_t cols) {
+  __aicore__ inline void CopyOut(const SwigluTile& tile) {
     LocalTensor<X> y = yQueue_.template DeQue<X>();
-    CopyRowsOut(yGm_[row * tiling_->H + col], y, rows, cols, tiling_->H, tiling_->pitch);
+    CopyRowsOut(yGm_[tile.row * tiling_->H + tile.col], y, tile.rows, tile.cols, tiling_->H, tiling_->pitch);
     yQueue_.FreeTensor(y);
   }
 
