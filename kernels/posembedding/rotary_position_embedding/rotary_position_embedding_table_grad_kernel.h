@@ -28,6 +28,8 @@ class RotaryPositionEmbeddingTableGradKernel {
     xGm_.SetGlobalBuffer(reinterpret_cast<__gm__ X*>(x));
     dcosGm_.SetGlobalBuffer(reinterpret_cast<__gm__ T*>(dcos));
     dsinGm_.SetGlobalBuffer(reinterpret_cast<__gm__ T*>(dsin));
+    SetStreaming(dyGm_, tiling->streams);
+    SetStreaming(xGm_, tiling->streams);
 
     const int64_t tile = tiling->vPerTile * tiling->iPerTile * tiling->pitch;
     const int64_t table = tiling->vPerTile * tiling->pitch;

@@ -233,6 +233,7 @@ Status RotaryPositionEmbeddingTableGradTiling(const RotaryPositionEmbeddingTable
   MST_RETURN_IF_ERROR(FitTile(problem, platform, perElement, data->pitch, &data->vPerTile, &data->iPerTile));
   data->tiles = varying * CeilDiv(problem.V, data->vPerTile);
   const int64_t bytes = 2 * OuterOf(problem) * problem.V * problem.I * problem.D * problem.xBytes;
+  data->streams = StreamsResult(platform, bytes / 2);
   data->head.cores = CoresForBytes(platform, data->tiles, bytes);
   return Status::Ok();
 }

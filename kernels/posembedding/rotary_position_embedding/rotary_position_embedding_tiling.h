@@ -71,6 +71,7 @@ struct RotaryPositionEmbeddingTableGradTilingData {
   int32_t repeatedAxes;               // outer axes that they do not have
   int32_t mode;                       // kRopeHalf or kRopeInterleave
   int32_t buffers;                    // buffers per queue
+  int32_t streams;                    // 1: past the caches
 };
 
 }  // namespace mst
