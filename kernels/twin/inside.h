@@ -14,6 +14,21 @@ class LocalTensor;
 
 namespace detail {
 
+// A field that makes its tensor be copied field by field. A copy in wider pieces would wait for the stores that have
+// just written the fields, and these for all that a copy to global memory has stored before.
+template <typename T>
+struct CopiedAlone {
+  CopiedAlone(T v) : value(v) {}
+  CopiedAlone(const CopiedAlone& other) : value(other.value) {}
+  CopiedAlone& operator=(const CopiedAlone& other) {
+    value = other.value;
+    return *this;
+  }
+  operator T() const { return value; }
+
+  T value;
+};
+
 struct Inside {
   template <typename T>
   static LocalTensor<T> Tensor(TPosition position, uint8_t* address, uint8_t* buffer, uint32_t size) {

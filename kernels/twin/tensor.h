@@ -58,7 +58,7 @@ class GlobalTensor {
  private:
   friend struct detail::Inside;
   __gm__ T* address_ = nullptr;
-  uint64_t size_ = 0;  // elements
+  detail::CopiedAlone<uint64_t> size_ = 0;  // elements
   bool streamsIn_ = false;
   bool streamsOut_ = false;
 };
@@ -109,7 +109,7 @@ class LocalTensor {
 
   T* address_ = nullptr;
   uint8_t* buffer_ = nullptr;
-  uint32_t size_ = 0;  // elements
+  detail::CopiedAlone<uint32_t> size_ = 0;  // elements
   TPosition position_ = TPosition::VECCALC;
 };
 
