@@ -1,5 +1,7 @@
 // Copyright 2026 The ms_ops_transformer authors. SPDX-License-Identifier: Apache-2.0
 // Sort32, MrgSort and Extract.
+#include <cmath>
+
 #include "twin_test.h"
 
 namespace twin_test {
@@ -14,6 +16,8 @@ void TestSort() {
   for (uint32_t i = 0; i < 256; ++i) index.SetValue(i, i);
   for (uint32_t i = 0; i < 256; i += 3) a.SetValue(i, Make<T>(static_cast<double>(rng() % 4)));  // ties
   a.SetValue(40, Make<T>(-kInf));
+  const double special[] = {-kInf, -6e-8, -0.0, 0.0, 6e-8, 65504, kInf, std::nan("")};
+  for (uint32_t i = 0; i < 8; ++i) a.SetValue(64 + i, Make<T>(special[i]));
   Sort32(d, a, index, 8);
   const auto ordered = [&](uint32_t first, uint32_t count) {
     for (uint32_t i = first; i + 1 < first + count; ++i) {
@@ -27,6 +31,7 @@ void TestSort() {
   };
   Extract(v, out, d, 8);
   for (uint32_t r = 0; r < 8; ++r) Check(ordered(r * 32, 32), "Sort32", r);
+  Check(out.GetValue(64) == 71 && out.GetValue(65) == 70 && out.GetValue(95) == 64, "Sort32: NaN and infinities");
   const uint16_t lengths[4] = {32, 32, 32, 32};
   MrgSort(e, MrgSortSrcList<T>(d[0], d[32 * kWidth], d[64 * kWidth], d[96 * kWidth]),
           MrgSort4Info(lengths, false, 15, 2));

@@ -2,8 +2,8 @@
 // y[r, :] = x[r, :] * rstd[r] * gamma[:],  rstd[r] = 1 / sqrt(mean(x[r, :]^2) + epsilon)     x [rows, D], gamma [D]
 // A core owns a contiguous range of rows and walks it in tiles of rowsPerTile rows. Rows that are longer than a tile
 // (on the card, than UB) are cut into tiles of colsPerTile columns and read twice: for the sum of squares, and to be
-// scaled. UB: x and y tiles (queues), for 16-bit types two float tiles (x and its squares; for float the y tile holds
-// the squares), gamma, one row of sums and rstd.
+// scaled. UB: x and y tiles (queues), for 16-bit types x as floats and room for squares (for float in the y tile),
+// gamma, one row of sums and rstd.
 #ifndef MST_POSEMBEDDING_RMS_NORM_KERNEL_H_
 #define MST_POSEMBEDDING_RMS_NORM_KERNEL_H_
 

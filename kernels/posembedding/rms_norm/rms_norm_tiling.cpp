@@ -108,7 +108,7 @@ Status RmsNormTiling(const RmsNormProblem& problem, const Platform& platform, Rm
   data->buffers = platform.isCpu() ? 1 : 2;
 
   const bool isFloat = problem.xBytes == 4;
-  // x and y tiles, then float copies of x and of its squares; for float the squares live in the y tile.
+  // x and y tiles, then x as floats and its squares (less where rows are long); for float these live in the y tile.
   const int64_t perElement = data->buffers * 2 * problem.xBytes + (isFloat ? 0 : 2 * 4);
   // gamma as stored, its float copy, and one partial sum per 64 columns
   const int64_t perResident = problem.gammaBytes + (problem.gammaBytes == 4 ? 0 : 4) + 1;
