@@ -28,6 +28,7 @@ SOCS = {
 ONLY_DEVKIT = ("ascend950",)  # which CANN 8 does not know
 # No macro for a single core: the official mixed mode.
 CPU_MODE = ("-D__CCE_KT_TEST__=1", "-DASCENDC_CPU_DEBUG=1", "-include", "tikicpulib.h")
+MOST_LINES = 12  # of a compiler's errors
 SKIPPED_FOLDERS = {".git", "docs", "examples", "tests", "src", "python", "lib64", "node_modules"}
 NEEDED = ("tikicpulib.h", "stub_fun.h", "kern_fwk.h")  # the CPU-debug library's headers
 
@@ -217,11 +218,14 @@ def compile_in_cpu_mode(text, tree, soc, kernels_dir):
 
 
 def one_by_one(texts, errors_of):
-    """{name: errors}; the headers take nearly all of the time, so each text alone only if there is an error."""
-    if not errors_of("".join(texts.values())):
-        return dict.fromkeys(texts, [])
+    """{name: errors}, each text alone: none may live on what another includes."""
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         return dict(zip(texts, pool.map(errors_of, texts.values())))
+
+
+def together(texts, errors_of):
+    """{name: errors}; the headers take nearly all of the time, so each text alone only if there is an error."""
+    return one_by_one(texts, errors_of) if errors_of("".join(texts.values())) else dict.fromkeys(texts, [])
 
 
 def run(specs, kernels_dir, directories, report):
@@ -263,7 +267,9 @@ def _run_entries(specs, tree, soc, kernels_dir, work_dir, report):
         in_cpu_mode = one_by_one(texts, lambda text: compile_in_cpu_mode(text, tree, soc, kernels_dir))
     if not why_device:
         device = device_check.DeviceMode(tree, SOCS[soc], kernels_dir, work_dir)
-        on_device = one_by_one(texts, lambda text: device.errors(text)[:MOST_LINES])
+        why_device = device.stopped and f"the headers alone do not compile: {device.stopped}"
+    if not why_device:
+        on_device = together(texts, lambda text: device.errors(text)[:MOST_LINES])
     for spec in specs:
         entries = f"{spec.name:38} {spec.num_columns * max(1, len(spec.variants)):2} entries, {soc}"
         report.add(f"{entries}, CPU mode   ", in_cpu_mode[spec.name], why)
@@ -281,9 +287,6 @@ def _run_host(specs, tree, kernels_dir, directories, work_dir, report):
     errors = dict.fromkeys(files, "") if why else host_check.compile_host(files, host, kernels_dir, work_dir)
     for name, error in errors.items():
         report.add(f"{name:38} {len(host_check.PASSES):2} passes", first_errors(error), why)
-
-
-MOST_LINES = 12
 
 
 def first_errors(text):

@@ -203,15 +203,15 @@ def run(call, soc="ascend910b1"):
     if soc not in socs:
         raise CostError(f"unknown SoC '{soc}'; there are {', '.join(socs)}")
     library, path = _library(), library_path()
-    attrs, inputs = _attrs(spec, call.attrs), _inputs(spec, call)
     try:
+        attrs, inputs = _attrs(spec, call.attrs), _inputs(spec, call)
         shapes = _native.infer(spec.name, inputs, attrs)
         cores = _native.plan(spec.name, inputs, attrs, soc)["cores"]
         outputs = [np.empty(shape, "uint16" if dtype == "bfloat16" else dtype) for shape, dtype in shapes]
         library.mst_cost_switch(1)
         try:
             # One after the other: then the same core is always the first to read what several share.
-            _native.set_num_threads(cores if _waits_for_all(spec) else 1)
+            _native.set_num_threads(cores if ascend.waits_for_all_cores(spec, cpu.KERNELS) else 1)
             _native.launch(path, spec.name, inputs, attrs, outputs, soc)
         finally:
             library.mst_cost_switch(0)
@@ -222,12 +222,6 @@ def run(call, soc="ascend910b1"):
         raise CostError(f"this call of '{spec.name}' has nothing to do")
     report = json.loads(library.mst_cost_report())
     return {"op": call.op, "dtype": call.dtype, **report, **_summary(report, call.flops)}
-
-
-def _waits_for_all(spec):
-    """Whether the kernel calls SyncAll: then every core needs a thread."""
-    header = ascend.kernel_header(spec, cpu.KERNELS)
-    return "SyncAll(" in (cpu.KERNELS / header).read_text()
 
 
 def _summary(report, flops):

@@ -85,6 +85,8 @@ class DeviceMode:
         # What the headers alone do not compile: intrinsics that the library does not declare, strings in GM.
         self._own = {core: set(self._errors(headers, core)) for core in CORES}
         self.set_aside = max(map(len, self._own.values()))
+        # Behind such an error nothing is looked at.
+        self.stopped = next((e for own in self._own.values() for e in own if " error: " not in e or "fatal" in e), "")
 
     def errors(self, text):
         """The errors of a translation unit, with the instantiation each came from, on either core."""

@@ -35,5 +35,5 @@ def launches(run, every_dtype=False):
             for dtype in c.dtypes if small or every_dtype else c.dtypes[i % len(c.dtypes) :][:1]:
                 yield f"{name} {c.name}-{dtype}"
                 ins, douts, _, _ = module.OP.draw(c, dtype)
-                douts = {"d" + name: x for name, x in douts.items()}
+                douts = {"d" + output: x for output, x in douts.items()}
                 module.OP.launch(c, run, **{k: v.copy() for k, v in ins.items()}, **douts)

@@ -42,12 +42,6 @@ def native_threads(count):
         _native.set_num_threads(0)
 
 
-def waits_for_all_cores(spec):
-    """Whether the kernel calls SyncAll: then every core of the launch needs a thread."""
-    kernel = ROOT / "kernels" / spec.family / spec.folder / f"{spec.name}_kernel.h"
-    return "SyncAll(" in kernel.read_text()
-
-
 class Launcher:
     """`run(op, inputs, **attrs)` on one library: outputs as a tuple. Without `check_values` as on a card, where nobody
     looks at what is inside of tensors.
@@ -62,6 +56,7 @@ class Launcher:
     def __call__(self, op, inputs, **attrs):
         from ms_ops_transformer import _native
         from ms_ops_transformer.op_info import registry
+        from ms_ops_transformer.op_info.emit import ascend
 
         spec = registry.get(op)
         if isinstance(inputs, dict):
@@ -75,7 +70,7 @@ class Launcher:
         views = [None if b is None else b.view for b in buffers]
         results = [Guarded(shape, _DTYPES.get(dtype, dtype)) for shape, dtype in _native.infer(op, views, attrs)]
         platform, threads = ("ascend910b1" if self.library == "checked" else "cpu"), self.threads
-        if self.library == "checked" and waits_for_all_cores(spec):
+        if self.library == "checked" and ascend.waits_for_all_cores(spec, ROOT / "kernels"):
             shapes = [None if v is None else (v.shape, v.dtype.name) for v in views]
             threads = max(1, _native.plan(op, shapes, attrs, platform)["cores"])
         with native_threads(threads):

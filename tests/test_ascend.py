@@ -353,3 +353,9 @@ def test_smoke_sees_what_a_device_does_wrong(smoke, what, monkeypatch, capsys):
     run("rms_norm", [x, x[0]])  # not asked for
     assert [(name, count, failed) for (name, _), (count, failed, _) in run.rows.items()] == [("swiglu", 1, failures)]
     assert ("FAIL swiglu toy: " in capsys.readouterr().out) == bool(failures)
+
+
+def test_smoke_wants_whole_numbers_to_be_the_same(smoke):
+    experts = np.array([3, 200, 255], np.int32)
+    assert smoke.largest_difference([experts.copy()], [experts]) == 0
+    assert smoke.largest_difference([experts + np.array([0, 1, 0], np.int32)], [experts]) == np.inf

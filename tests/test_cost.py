@@ -197,6 +197,7 @@ ERRORS = {
     "input": ((*RMS, "--shape", "z=4"), "'rms_norm' has no input 'z'"),
     "attribute": ((*RMS, "--attr", "eps=1"), "'rms_norm' has no attribute 'eps'"),
     "type of an attribute": ((*RMS, "--attr", "epsilon=small"), "attribute 'epsilon' must be float, but got 'small'"),
+    "negative shape": (("rms_norm", "--shape", "x=-4x8", "gamma=8"), "negative dimensions"),
     "nothing": ((), "an operator or --case must be given"),
 }
 

@@ -89,4 +89,4 @@ def test_every_operator_is_in_the_compile_proof():
     for spec in all_specs().values():
         entries, *verdicts = rows[spec.name]
         assert int(entries) == spec.num_columns * max(1, len(spec.variants)), spec.name
-        assert len(verdicts) == 6 and set(verdicts) <= {"pass", "FAIL", "not run"}, spec.name
+        assert len(verdicts) == 6 and set(verdicts) <= {"pass", "not run"}, spec.name

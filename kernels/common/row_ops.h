@@ -17,7 +17,7 @@ __aicore__ inline bool IsShortRow(int64_t cols, int64_t pitch) {
   return cols <= kShortRow && pitch <= kMaxRepeat * kBlockFloats;
 }
 
-// out[row] = sum, or maximum, of tile[row, :]. Destroys the tile.
+// out[row] = sum, or maximum, of tile[row, :]. Destroys the tile. `work` as for ReduceSum or ReduceMax of a row.
 template <bool kMax>
 __aicore__ inline void RowReduce(const AscendC::LocalTensor<float>& out, const AscendC::LocalTensor<float>& tile,
                                  const AscendC::LocalTensor<float>& work, int64_t rows, int64_t cols, int64_t pitch) {

@@ -24,7 +24,7 @@ using simd::kLanes;
 using simd::VF;
 
 constexpr int kTileRows = 6;
-constexpr int64_t kBlockK = 256;   // words: a panel's rows of one block stay in L2
+constexpr int64_t kBlockK = 256;   // words: a panel's rows of one block stay near L1
 constexpr int64_t kBlockM = 192;   // rows of A converted at once: whole tiles of every engine
 constexpr int64_t kBlockN = 1024;  // columns of B packed at once when B comes unpacked
 

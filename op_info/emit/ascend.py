@@ -84,6 +84,11 @@ def task_type(header_text):
     return "KERNEL_TYPE_AIV_ONLY"
 
 
+def waits_for_all_cores(spec, kernels_dir):
+    """Whether the kernel calls SyncAll: then every core of a launch on the CPU needs a thread."""
+    return "SyncAll(" in Path(kernels_dir, kernel_header(spec, kernels_dir)).read_text()
+
+
 def kernel_entry(spec, kernels_dir):
     """Text of the .cpp that CANN compiles for `spec`."""
     header = kernel_header(spec, kernels_dir)

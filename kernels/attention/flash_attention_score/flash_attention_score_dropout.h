@@ -33,7 +33,7 @@ class FlashDropout {
     }
   }
 
-  // probs: strip of `rows` x tile.colsPad. `work`: as many floats and kFlashWorkBytes. `row`: the sequence's row of the
+  // probs: strip of `rows` x tile.colsPad. `work`: FlashWorkFloats. `row`: the sequence's row of the
   // first.
   __aicore__ inline void Apply(const AscendC::LocalTensor<float>& probs, const AscendC::LocalTensor<float>& work,
                                const FlashSequence& sequence, const FlashTile& tile, int64_t row, int64_t rows) {

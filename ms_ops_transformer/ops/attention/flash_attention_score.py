@@ -63,15 +63,15 @@ def _int64(name, values):
     return values
 
 
-def _known(name, attribute):
+def _known(name, value):
     """Refuses what MindSpore would compute while the graph runs: that silently cuts the gradients of the inputs."""
-    if not isconstant(attribute):
+    if not isconstant(value):
         raise ValueError(
             f"For '{_NAME}', '{name}' must be a number when the graph is built, but got what follows from unknown dims."
         )
 
 
-@functools.lru_cache(256)
+@functools.lru_cache(256, typed=True)
 def _check_scale(name, value):
     """The attribute scale_value under the name that the caller knows."""
     attribute(registry.get("flash_attention_score"), "scale_value", value, name)
@@ -204,7 +204,7 @@ def flash_attention_score(query, key, value, head_num, real_shift=None, drop_mas
             next_tokens=next_tokens, input_layout=input_layout, sparse_mode=sparse_mode)  # fmt: skip
     _check_scale("scalar_value", scalar_value)
     slopes = real_shift if pse_type in (2, 3) else None
-    if slopes is not None:
+    if isinstance(slopes, ms.Tensor):
         _check_slopes(slopes.dtype)
     shift = None if pse_type in (2, 3) else real_shift
     absent = ()
