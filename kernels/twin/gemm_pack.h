@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "common/tiling_math.h"
 #include "gemm.h"
 #include "simd.h"
 
@@ -21,9 +22,6 @@ namespace gemm {
 // 6 x 4 vectors of C and 4 of B fit 32 registers; AVX2 has 16.
 constexpr int kTileVectors = simd::kBytes == 32 ? 2 : 4;
 constexpr int kPanelColumns = kTileVectors * simd::kLanes;
-
-inline int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
-inline int64_t RoundUp(int64_t a, int64_t b) { return CeilDiv(a, b) * b; }
 
 // Words from one row of a panel to the next: the last panel is only as wide as it must be.
 inline int64_t PanelStride(int64_t n, int64_t panelBegin) {

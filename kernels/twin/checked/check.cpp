@@ -115,9 +115,7 @@ struct Issued {
   Clock known;  // complete when it begins
 };
 
-Step StepOf(const Issued& issued) {
-  return {issued.name, issued.site, issued.known, Step::kInstruction, issued.lane, 0, 0, 0, 0, 0, 0};
-}
+Step StepOf(const Issued& issued) { return {issued.name, issued.site, issued.known, Step::kInstruction, issued.lane}; }
 
 void InspectQueue(const char* name, Lane lane, const Operand& o, Buffer* buffer) {
   if (buffer->state == State::kAlways) return;

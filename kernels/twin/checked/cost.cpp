@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "common/tiling_math.h"
 #include "cost_launch.h"
 #include "rates.h"
 
@@ -37,15 +38,13 @@ double RepeatCycles(const char* name, double repeats) {
   return repeats * kLanes / RateOf(name).elements;
 }
 
-int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 // Of the high-level functions those on rows have eight copies of a statistic of each row.
 Work WorkOf(const Sequence& sequence, int64_t elements, int64_t rows) {
   Work work = {0, -1};
   for (const Pass& pass : sequence.passes) {
     if (pass.instruction == nullptr) break;
     const int64_t lanes = pass.over == Over::kElements ? elements : pass.over == Over::kRowOf64 ? rows * 64 : rows * 8;
-    work.cycles += pass.times * RepeatCycles(pass.instruction, static_cast<double>(CeilDiv(lanes, 64)));
+    work.cycles += pass.times * RepeatCycles(pass.instruction, static_cast<double>(mst::CeilDiv(lanes, 64)));
     work.waits += pass.times;
   }
   return work;
@@ -60,7 +59,7 @@ Work VectorWork(const char* name, const Range& range, const Operand* operands, i
     if (operands[i].walk == Operand::Walk::kRun) shortest = std::min(shortest, operands[i].elements);
   }
   if (const Sequence* sequence = SequenceOf(name)) {
-    return WorkOf(*sequence, CeilDiv(range.count * widest, 4), shortest / 8);
+    return WorkOf(*sequence, mst::CeilDiv(range.count * widest, 4), shortest / 8);
   }
   const int64_t lanes = ONE_REPEAT_BYTE_SIZE / widest;
   const VectorRate& rate = RateOf(name);
@@ -68,7 +67,7 @@ Work VectorWork(const char* name, const Range& range, const Operand* operands, i
     const int64_t elements = range.count >= 0 ? range.count : range.repeat * lanes;
     return {static_cast<double>(elements) / rate.elements, 0};
   }
-  const int64_t repeats = range.count >= 0 ? CeilDiv(range.count, lanes) : range.repeat;
+  const int64_t repeats = range.count >= 0 ? mst::CeilDiv(range.count, lanes) : range.repeat;
   return {RepeatCycles(name, static_cast<double>(repeats)), 0};
 }
 
@@ -141,8 +140,7 @@ void ChargeInstruction(Core* core, const Step& issued, const Range& range, const
     step.busy = static_cast<float>(o.writes ? Of(kCopyOutStart) + moved.lineBytes / Of(kCopyOutRate)
                                             : Of(kCopyInStart) + moved.lineBytes / Of(kCopyInRate));
     step.latency = static_cast<float>(Of(o.writes ? kCopyOutLatency : kCopyInLatency));
-    const Operand& other = operands[1 - i];
-    if (IsInL1(*core, other.buffer)) step.kind = Step::kCopyToL1;
+    if (count == 2 && IsInL1(*core, operands[1 - i].buffer)) step.kind = Step::kCopyToL1;
   }
   if (step.lane == kCube) {
     step.kind = Step::kProduct;
@@ -166,12 +164,10 @@ void ChargeScalar(Core* core, const Step& issued, const Operand& operand) {
 }
 
 void ChargeScalarWait(Core* core, const char* name, Site site) {
-  Append(core, {name, site, core->timeline.Known(kScalar), Step::kScalarWait, kScalar, 0, 0, 0, 0, 0, 0});
+  Append(core, {name, site, core->timeline.Known(kScalar), Step::kScalarWait, kScalar});
 }
 
-void ChargeSyncAll(Core* core) {
-  core->trace.steps.push_back({"SyncAll", 0, {}, Step::kSyncAll, kScalar, 0, 0, 0, 0, 0, 0});
-}
+void ChargeSyncAll(Core* core) { core->trace.steps.push_back({"SyncAll", 0, {}, Step::kSyncAll, kScalar}); }
 
 void BeginTrace(Core* core) {
   core->trace = {};

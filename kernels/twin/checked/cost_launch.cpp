@@ -82,6 +82,7 @@ void AddLines(const Schedule& schedule, Json* report) {
 std::string ReportText() {
   Costs& costs = TheCosts();
   const mst::Platform& platform = CheckedPlatform();
+  std::sort(costs.traces.begin(), costs.traces.end(), [](const Trace& a, const Trace& b) { return a.core < b.core; });
   const Schedule schedule = LayOut(costs.traces, Of(kHbmRate) * platform.cubeCores);
   int64_t fromHbm = 0, toHbm = 0, fromL2 = 0, toL2 = 0, ubBytes = 0, l1Bytes = 0;
   for (const auto& traffic : costs.traffic) {

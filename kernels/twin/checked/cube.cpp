@@ -6,13 +6,13 @@
 #include <deque>
 #include <iterator>
 
+#include "common/tiling_math.h"
 #include "rates.h"
 
 namespace AscendC {
 namespace check {
 namespace {
 
-int32_t CeilDiv(int32_t a, int32_t b) { return (a + b - 1) / b; }
 double RoundUp(double value, double unit) { return std::ceil(value / unit) * unit; }
 
 // Straight lines through the times that the measured rates are.
@@ -111,12 +111,12 @@ double CubeCore::Load(double ready, int64_t bytes) { return mte2.Run(ready, Cycl
 
 double CubeCore::Multiply(double ready, const Product& p) {
   const TCubeTiling& t = p.tiling;
-  const int32_t stepsK = CeilDiv(p.k, t.baseK);
-  const int32_t tilesM = CeilDiv(p.m, t.baseM), tilesN = CeilDiv(p.n, t.baseN);
+  const int64_t stepsK = mst::CeilDiv(p.k, t.baseK);
+  const int64_t tilesM = mst::CeilDiv(p.m, t.baseM), tilesN = mst::CeilDiv(p.n, t.baseN);
   const int32_t stepKa = std::max(1, t.stepKa), stepKb = std::max(1, t.stepKb);
   L1Pieces a(&mte2, t.depthA1 / stepKa, p.aInL1, ready);
   L1Pieces b(&mte2, t.depthB1 / stepKb, p.bInL1, ready);
-  const int32_t piecesA = CeilDiv(stepsK, stepKa), piecesB = CeilDiv(stepsK, stepKb);
+  const int64_t piecesA = mst::CeilDiv(stepsK, stepKa), piecesB = mst::CeilDiv(stepsK, stepKb);
   Ring l0(std::min(t.dbL0A, t.dbL0B)), l0c(t.dbL0C);
   double end = ready;
   for (int32_t tile = 0; tile < tilesM * tilesN; ++tile) {

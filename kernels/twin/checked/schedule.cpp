@@ -210,9 +210,8 @@ const char* NameOf(Unit unit) {
   return kNames[unit];
 }
 
-Schedule LayOut(std::vector<Trace>& traces, double hbmRate) {
+Schedule LayOut(const std::vector<Trace>& traces, double hbmRate) {
   Schedule schedule;
-  std::sort(traces.begin(), traces.end(), [](const Trace& a, const Trace& b) { return a.core < b.core; });
   std::vector<Stream> streams(traces.begin(), traces.end());
   std::map<int, CubeCore> cubes;
   Hbm hbm(hbmRate);

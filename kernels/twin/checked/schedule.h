@@ -15,7 +15,7 @@ namespace AscendC {
 namespace check {
 
 // The pipes of a vector core, then those of its cube core.
-enum Unit { kUnitS, kUnitV, kUnitMte2, kUnitMte3, kUnitCubeMte2, kUnitCubeMte1, kUnitCubeM, kUnitCubeFix, kUnits };
+enum Unit { kUnitS, kUnitV, kUnitMte2, kUnitMte3, kUnitCubeMte2, kUnitCubeMte1, kUnitCubeM, kUnitCubeFix };
 const char* NameOf(Unit unit);
 
 struct Usage {
@@ -49,8 +49,8 @@ struct Schedule {
   double vectorBusy = 0;            // cycles, of all cores together
 };
 
-// `hbmRate`: bytes per cycle, of all cores together.
-Schedule LayOut(std::vector<Trace>& traces, double hbmRate);
+// `traces`: by core. `hbmRate`: bytes per cycle, of all cores together.
+Schedule LayOut(const std::vector<Trace>& traces, double hbmRate);
 
 }  // namespace check
 }  // namespace AscendC

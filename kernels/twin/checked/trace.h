@@ -38,12 +38,12 @@ struct Step {
   Clock after;
   Kind kind;
   Lane lane;
-  uint16_t issues;   // by the scalar unit: this and the flags and queue operations before it
-  uint32_t product;  // index in Trace::products
-  float busy;        // cycles
-  float latency;     // cycles from then to the result
-  int64_t bytes;
-  int64_t hbmBytes;  // of those; the others are in L2
+  uint16_t issues = 0;   // by the scalar unit: this and the flags and queue operations before it
+  uint32_t product = 0;  // index in Trace::products
+  float busy = 0;        // cycles
+  float latency = 0;     // cycles from then to the result
+  int64_t bytes = 0;     // of a copy or an access
+  int64_t hbmBytes = 0;  // of what it reads and writes, all that is not in L2
 };
 
 struct Trace {
