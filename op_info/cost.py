@@ -277,8 +277,7 @@ def text(report, top=5):
         f"  UB {_share(report['ubBytes'], report['ubCapacity'])}",
     ]
     if report["l1Bytes"]:
-        l1 = _share(2 * report["l1Bytes"], report["l1Capacity"])
-        lines.append(f"  L1 {l1} for the tensors of two vector cores, beside what Matmul takes")
+        lines.append(f"  L1 {_share(report['l1Bytes'], report['l1Capacity'])}, of two vector cores and Matmul")
     lines.append(f"slowest core ({report['slowestCore']:.0f}): {report['coreCycles'] / mhz:.1f} us")
     for pipe, sums in report["pipes"].items():
         lines.append(

@@ -79,8 +79,9 @@ inline void Barrier(pipe_t /*pipe*/) {}
 inline void SyncAll() {}
 
 // A Matmul object, its tiling and what its next IterateAll multiplies; nothing stands for the object but its address.
+// `l1Bytes`: of its operands that come from elsewhere.
 template <typename Tiling>
-inline void NewMatmul(const void* /*matmul*/, const Tiling& /*tiling*/) {}
+inline void NewMatmul(const void* /*matmul*/, const Tiling& /*tiling*/, int64_t /*l1Bytes*/) {}
 inline void BeginMatmul(const void* /*matmul*/, int32_t /*m*/, int32_t /*n*/, int32_t /*k*/) {}
 inline void EndMatmul(const void* /*matmul*/) {}
 inline void WaitMatmul(const void* /*matmul*/) {}

@@ -65,6 +65,21 @@ const std::vector<Case> kLimits = {
      },
      {"InitBuffer", "L1", "ascend910b1"},
      true},
+    {"L1 too small for two vector cores",
+     [](Fixture& f) {
+       using Gm = matmul::MatmulType<TPosition::GM, CubeFormat::ND, float>;
+       using L1 = matmul::MatmulType<TPosition::TSCM, CubeFormat::NZ, float>;
+       matmul::Matmul<Gm, L1, Gm> mm;
+       TCubeTiling tiling = {};
+       tiling.depthA1 = 2;
+       tiling.baseM = tiling.baseK = 64;
+       mm.Init(&tiling, &f.pipe);
+       TSCM<TPosition::GM, 1> operand, more;
+       f.pipe.InitBuffer(operand, 1, 239 * 1024);
+       BREAKS f.pipe.InitBuffer(more, 1, 1024);
+     },
+     {"InitBuffer", "once for each vector core, of 2048 bytes makes 524288", "L1", "ascend910b1"},
+     true},
     {"length of DataCopy",
      [](Fixture& f) {
        LocalTensor<float> t = f.in.AllocTensor<float>();

@@ -163,9 +163,9 @@ __aicore__ inline void FlashAttentionScoreGradRun(GM_ADDR query, GM_ADDR key, GM
   FlashAttentionScoreGradKernel<T> op;
   const FlashAttentionScoreTiles& t = tiling->tiles;
   const int64_t width = MaxOf(tiling->shape.D, tiling->shape.Dv);
-  TCubeTiling products = FlashCubeTiling(t.qRows, t.kvCols, width, sizeof(T));
-  TCubeTiling overRows = FlashCubeTiling(t.kvCols, width, t.qRows, sizeof(T));
-  TCubeTiling overKeys = FlashCubeTiling(t.qRows, tiling->shape.D, t.kvCols, sizeof(T));
+  TCubeTiling products = FlashCubeTiling(t.qRows, t.kvCols, width, kFlashGradCubeRows, sizeof(T));
+  TCubeTiling overRows = FlashCubeTiling(t.kvCols, width, t.qRows, kFlashGradCubeRows, sizeof(T));
+  TCubeTiling overKeys = FlashCubeTiling(t.qRows, tiling->shape.D, t.kvCols, kFlashGradCubeRows, sizeof(T));
   REGIST_MATMUL_OBJ(&pipe, GetSysWorkSpacePtr(), op.tile.productMatmul, &products, op.tile.overRowsMatmul, &overRows,
                     op.tile.overKeysMatmul, &overKeys);
   const FlashGradArgs args = {

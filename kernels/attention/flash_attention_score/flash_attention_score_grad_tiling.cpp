@@ -16,8 +16,6 @@ namespace {
 constexpr int64_t kMaxSuperRows = 2048;       // more no longer saves packing, but costs memory
 constexpr int64_t kQuerySumFloats = 1 << 18;  // of a chunk
 constexpr int64_t kMaxTaskBytes = 2 << 20;    // workspace of a core above which each thread has one core only
-constexpr int64_t kLeftRows = 64;             // of a left operand that are in L1 at a time
-constexpr int64_t kL1Spare = 16384;           // bytes of L1 for what else a product needs
 constexpr int64_t kQueryProducts = 3;         // matrix products behind dq, and behind dk and dv
 constexpr int64_t kKeyValueProducts = 4;
 constexpr int64_t kPseProducts = 2;
@@ -48,13 +46,16 @@ int64_t UbBytes(const FlashAttentionScoreProblem& p, const FlashCandidate& c, co
   return strips + out + cap + factor + FlashStripBytes(p, c) + statistics + rows + dense;
 }
 
-// Keys and values that L1 has room for beside a query block of query and dy and the left operand of a product. The CPU
-// keeps key twice, since its panels serve one side of a product only.
+// Keys and values that L1 has room for beside a query block of query and dy. The CPU keeps key twice, since its panels
+// serve one side of a product only.
 int64_t L1Rows(const FlashAttentionScoreProblem& p, const Platform& platform, const FlashCandidate& c,
                const FlashAttentionScoreTiles& t) {
-  const int64_t left = std::min<int64_t>(c.qRows, kLeftRows) * std::max(t.dPad, t.dvPad);
-  const int64_t elements =
-      (platform.l1Bytes - kL1Spare) / p.elementBytes - left - int64_t{c.qRows} * (t.dPad + t.dvPad);
+  const int64_t width = std::max(p.shape.D, p.shape.Dv);
+  const int64_t left = FlashCubeLeftBytes(c.qRows, width, kFlashGradCubeRows, p.elementBytes) +
+                       FlashCubeLeftBytes(c.kvCols, c.qRows, kFlashGradCubeRows, p.elementBytes) +
+                       FlashCubeLeftBytes(c.qRows, c.kvCols, kFlashGradCubeRows, p.elementBytes);
+  const int64_t bytes = platform.isCpu() ? platform.l1Bytes : FlashL1Bytes(platform, left);
+  const int64_t elements = bytes / p.elementBytes - int64_t{c.qRows} * (t.dPad + t.dvPad);
   const int64_t rows = elements / ((platform.isCpu() ? 2 : 1) * t.dPad + t.dvPad);
   return std::min(rows, RowsAreFarApart(p.shape) ? kFlashMaxDenseRows : kMaxSuperRows);
 }
@@ -134,8 +135,8 @@ void SetPse(const FlashAttentionScoreShape& s, FlashAttentionScoreGradTilingData
 }
 
 // Picks the tiles and, with fewer kv heads than cores, cuts them.
-void SetTiles(const FlashAttentionScoreProblem& problem, const Platform& platform, const FlashLengths& longest,
-              FlashAttentionScoreGradTilingData* tiling) {
+Status SetTiles(const FlashAttentionScoreProblem& problem, const Platform& platform, const FlashLengths& longest,
+                FlashAttentionScoreGradTilingData* tiling) {
   const FlashAttentionScoreShape& s = problem.shape;
   FlashAttentionScoreTiles& t = tiling->tiles;
   t.dPad = static_cast<int32_t>(RoundUp(s.D, kFlashHeadPad));
@@ -145,24 +146,27 @@ void SetTiles(const FlashAttentionScoreProblem& problem, const Platform& platfor
          (UbBytes(problem, *best, t) > platform.ubBytes || best->kvCols > L1Rows(problem, platform, *best, t))) {
     ++best;
   }
+  const int64_t l1Rows = L1Rows(problem, platform, *best, t);
+  if (l1Rows < best->kvCols) return FlashTooWide("FlashAttentionScoreGrad", s, platform);
   t.qRows = best->qRows;
   t.kvCols = best->kvCols;
   t.stripRows = best->stripRows;
   t.stripFloats = static_cast<int32_t>(StripFloats(*best, t));
   t.scoreRow = static_cast<int32_t>(t.kvCols + kFlashPadFloats);
   t.probRow = static_cast<int32_t>(t.kvCols + kFlashPadFloats * 4 / problem.elementBytes);
-  t.superRows = static_cast<int32_t>(std::min(RoundDown(L1Rows(problem, platform, *best, t), t.kvCols),
-                                              std::max<int64_t>(RoundUp(longest.keys, t.kvCols), t.kvCols)));
+  t.superRows = static_cast<int32_t>(
+      std::min(RoundDown(l1Rows, t.kvCols), std::max<int64_t>(RoundUp(longest.keys, t.kvCols), t.kvCols)));
   const int64_t sumRows = RoundDown(kQuerySumFloats / t.dPad, t.qRows);
   t.chunkRows = static_cast<int32_t>(std::max<int64_t>(t.qRows, std::min(sumRows, RoundUp(longest.rows, t.qRows))));
   tiling->keyRows = longest.keys;
   const int64_t pieces = 2 * CeilDiv(platform.vectorCores, std::max<int64_t>(1, s.B * s.Nkv));
   tiling->split = s.B * s.Nkv < platform.vectorCores && longest.rows * longest.keys > t.qRows * t.kvCols;
-  if (tiling->split == 0) return;
+  if (tiling->split == 0) return Status::Ok();
   const int64_t chunk = RoundUp(CeilDiv(longest.rows, pieces), t.qRows);
   t.chunkRows = static_cast<int32_t>(std::max<int64_t>(t.qRows, std::min<int64_t>(t.chunkRows, chunk)));
   tiling->rangeKeys = std::max<int64_t>(t.kvCols, RoundUp(CeilDiv(longest.keys, pieces), t.kvCols));
   tiling->keyRows = std::min(tiling->keyRows, tiling->rangeKeys);
+  return Status::Ok();
 }
 
 Status CheckShape(const OpArgs& args, const char* name, const Shape& want) {
@@ -195,7 +199,7 @@ Status FlashAttentionScoreGradTiling(const FlashAttentionScoreGradProblem& gradP
   MST_RETURN_IF_ERROR(FlashCheckReadable("FlashAttentionScoreGrad", problem));
   tiling->keysOnce = !platform.isCpu();
   const FlashLengths longest = FlashLongestOf(problem);
-  SetTiles(problem, platform, longest, tiling);
+  MST_RETURN_IF_ERROR(SetTiles(problem, platform, longest, tiling));
   SetPse(s, tiling);
   tiling->sinkUnits = s.hasSink != 0 ? s.N : 0;
   const UnitCosts costs(problem, *tiling);

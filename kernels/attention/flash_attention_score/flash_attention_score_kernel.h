@@ -277,8 +277,8 @@ __aicore__ inline void FlashAttentionScoreRun(GM_ADDR query, GM_ADDR key, GM_ADD
   AscendC::TPipe pipe;
   FlashAttentionScoreKernel<T> op;
   const FlashAttentionScoreTiles& tiles = tiling->tiles;
-  TCubeTiling scoreTiling = FlashCubeTiling(tiles.qRows, tiles.kvCols, tiling->shape.D, sizeof(T));
-  TCubeTiling valueTiling = FlashCubeTiling(tiles.qRows, tiling->shape.Dv, tiles.kvCols, sizeof(T));
+  TCubeTiling scoreTiling = FlashCubeTiling(tiles.qRows, tiles.kvCols, tiling->shape.D, kFlashCubeRows, sizeof(T));
+  TCubeTiling valueTiling = FlashCubeTiling(tiles.qRows, tiling->shape.Dv, tiles.kvCols, kFlashCubeRows, sizeof(T));
   REGIST_MATMUL_OBJ(&pipe, GetSysWorkSpacePtr(), op.scoreMatmul, &scoreTiling, op.valueMatmul, &valueTiling);
   op.Init(&pipe, query, key, value, realShift, slopes, dropMask, attnMask, prefix, qEnds, kvEnds, sink, seedOffset,
           attentionOut, softmaxMax, softmaxSum, workspace, tiling);

@@ -104,23 +104,21 @@ class FlashOperand {
   int64_t rows_;
 };
 
-// Tiling of a Matmul of at most M x N x K on one core. B comes from L1, C goes to GM, double buffers in L0A and L0B.
-__aicore__ inline TCubeTiling FlashCubeTiling(int64_t M, int64_t N, int64_t K, int64_t elementBytes) {
-  const int32_t unitK = static_cast<int32_t>(kUbBlockBytes / elementBytes);
+// Tiling of a Matmul of at most M x N x K on one core, in blocks of at most `rows` rows. B is in L1, C goes to GM.
+__aicore__ inline TCubeTiling FlashCubeTiling(int64_t M, int64_t N, int64_t K, int32_t rows, int64_t elementBytes) {
   TCubeTiling t;
   t.usedCoreNum = 1;
   t.M = t.singleCoreM = static_cast<int32_t>(M);
   t.N = t.singleCoreN = static_cast<int32_t>(N);
   t.Ka = t.Kb = t.singleCoreK = static_cast<int32_t>(K);
-  t.baseM = static_cast<int32_t>(RoundUpOf(MinOf(M, 64), 16));
-  t.baseN = static_cast<int32_t>(RoundUpOf(MinOf(N, 128), 16));
-  // baseN x baseK and baseM x baseK twice in 64 KB each
-  t.baseK = static_cast<int32_t>(RoundUpOf(MinOf(K, 32768 / (128 * elementBytes)), unitK));
+  t.baseM = FlashCubeSide(M, rows);
+  t.baseN = FlashCubeSide(N, kFlashCubeCols);
+  t.baseK = FlashCubeDepth(K, elementBytes);
   t.stepM = t.stepN = 1;
-  t.stepKa = t.depthA1 = static_cast<int32_t>(CeilDivOf(K, t.baseK));
+  t.stepKa = 1;
+  t.depthA1 = 2;
   t.stepKb = t.depthB1 = static_cast<int32_t>(CeilDivOf(K, t.baseK));
-  t.dbL0A = t.dbL0B = 2;
-  t.dbL0C = 1;
+  t.dbL0A = t.dbL0B = t.dbL0C = 2;
   t.batchM = t.batchN = t.singleBatchM = t.singleBatchN = 1;
   t.shareL1Size = 0;
   t.shareL0CSize = t.baseM * t.baseN * 4;

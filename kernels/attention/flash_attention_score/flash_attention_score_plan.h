@@ -44,6 +44,17 @@ inline int64_t FlashStripBytes(const FlashAttentionScoreProblem& p, const FlashC
   return index + work + bits + raw + dropout;
 }
 
+// Bytes of L1 for what a vector core brings there beside the left operands of all Matmul objects, `leftBytes`. On the
+// card two vector cores share the L1 of a cube core, which has the buffers of both.
+inline int64_t FlashL1Bytes(const Platform& platform, int64_t leftBytes) { return (platform.l1Bytes - leftBytes) / 2; }
+
+// No piece of key and value is small enough for L1. `op`: class name.
+inline Status FlashTooWide(const char* op, const FlashAttentionScoreShape& s, const Platform& platform) {
+  return Status::ValueError("For '" + std::string(op) + "', the head dims of 'query' and 'value' must fit L1 of " +
+                            platform.soc + " together, but are " + std::to_string(s.D) + " and " +
+                            std::to_string(s.Dv) + ".");
+}
+
 // Cuts units, added one by one in the order in which the kernel counts them, into ranges of equal cost.
 class FlashUnitRanges {
  public:

@@ -45,10 +45,13 @@ int64_t UbBytes(const FlashAttentionScoreProblem& p, const FlashCandidate& c, in
   return scores + out + FlashStripBytes(p, c) + valueRow + output + statistics + dense;
 }
 
-// Keys and values that L1 has room for beside the left operands. Packing on the CPU may widen 16 bits to 32.
-int64_t L1Rows(const FlashAttentionScoreProblem& p, const Platform& platform, int64_t dPad, int64_t dvPad) {
-  const int64_t elementBytes = platform.isCpu() ? 4 : p.elementBytes;
-  const int64_t rows = platform.l1Bytes / 8 * 5 / ((dPad + dvPad) * elementBytes);
+// Keys and values that L1 has room for. Packing on the CPU may widen 16 bits to 32.
+int64_t L1Rows(const FlashAttentionScoreProblem& p, const Platform& platform, const FlashCandidate& c, int64_t dPad,
+               int64_t dvPad) {
+  const int64_t left = FlashCubeLeftBytes(c.qRows, p.shape.D, kFlashCubeRows, p.elementBytes) +
+                       FlashCubeLeftBytes(c.qRows, c.kvCols, kFlashCubeRows, p.elementBytes);
+  const int64_t rows = platform.isCpu() ? platform.l1Bytes / 8 * 5 / ((dPad + dvPad) * 4)
+                                        : FlashL1Bytes(platform, left) / ((dPad + dvPad) * p.elementBytes);
   return std::min(rows, RowsAreFarApart(p.shape) ? kFlashMaxDenseRows : kMaxSuperRows);
 }
 
@@ -129,14 +132,15 @@ FlashCandidate Fitted(FlashCandidate c, const FlashLengths& longest) {
 
 // The first that fits UB and L1, or the last.
 FlashCandidate CandidateFor(const FlashAttentionScoreProblem& p, const Platform& platform, const FlashLengths& longest,
-                            int64_t l1Rows, int64_t dvPad) {
+                            int64_t dPad, int64_t dvPad) {
   const bool hasShortDiagonal = p.shape.sparseMode >= 2 && longest.keys < kFewKeys;
   FlashCandidate fitted = {};
   for (const FlashCandidate& c : kCandidates) {
     fitted = Fitted(c, longest);
     if (p.elementBytes == 2 && c.qRows > kMaxRowsOf16Bits) continue;
     if (hasShortDiagonal && c.qRows > kMaxRowsOfShortDiagonal) continue;
-    if (UbBytes(p, fitted, dvPad) <= platform.ubBytes && fitted.kvCols <= l1Rows) break;
+    if (UbBytes(p, fitted, dvPad) <= platform.ubBytes && fitted.kvCols <= L1Rows(p, platform, fitted, dPad, dvPad))
+      break;
   }
   return fitted;
 }
@@ -165,15 +169,16 @@ Status FlashAttentionScoreTiling(const FlashAttentionScoreProblem& problem, cons
   const int64_t G = s.N / s.Nkv;
   t.dPad = static_cast<int32_t>(RoundUp(s.D, kFlashHeadPad));
   t.dvPad = static_cast<int32_t>(RoundUp(s.Dv, kFlashHeadPad));
-  const int64_t l1Rows = L1Rows(problem, platform, t.dPad, t.dvPad);
   const FlashLengths longest = FlashLongestOf(problem);
-  const FlashCandidate best = CandidateFor(problem, platform, longest, l1Rows, t.dvPad);
+  const FlashCandidate best = CandidateFor(problem, platform, longest, t.dPad, t.dvPad);
   t.qRows = best.qRows;
   t.kvCols = best.kvCols;
   t.stripRows = best.stripRows;
   t.stripFloats = static_cast<int32_t>(StripFloats(best, t.dvPad));
   t.scoreRow = static_cast<int32_t>(t.kvCols + kFlashPadFloats);
   t.outElements = static_cast<int32_t>(OutElements(problem, best, t.dvPad));
+  const int64_t l1Rows = L1Rows(problem, platform, best, t.dPad, t.dvPad);
+  if (l1Rows < best.kvCols) return FlashTooWide("FlashAttentionScore", s, platform);
   t.superRows = static_cast<int32_t>(
       std::min(RoundDown(l1Rows, t.kvCols), std::max<int64_t>(RoundUp(longest.keys, t.kvCols), t.kvCols)));
   const bool oneSuper = longest.keys <= t.superRows;

@@ -30,6 +30,24 @@ constexpr int32_t FlashWorkFloats(int32_t stripRows, int32_t kvCols, int32_t dro
 // Bytes in UB for a row of column numbers and the bits of a group.
 constexpr int32_t FlashGeneratorBytes(int32_t kvCols) { return kvCols * 4 + kFlashGeneratorRows * kvCols / 8; }
 
+// The blocks in which the cube multiplies, for host and device: `rows` of the left operand by up to 128 columns of the
+// right one, along K as many elements as two blocks in L0A and L0B of 64 KB leave room for. The left operand comes from
+// GM block by block through two buffers in L1.
+constexpr int32_t kFlashCubeRows = 128;
+constexpr int32_t kFlashGradCubeRows = 64;
+constexpr int32_t kFlashCubeCols = 128;
+constexpr int32_t FlashCubeSide(int64_t size, int32_t most) {
+  return size < most ? static_cast<int32_t>(size + 15) / 16 * 16 : most;
+}
+constexpr int32_t FlashCubeDepth(int64_t K, int64_t elementBytes) {
+  const int64_t unit = 32 / elementBytes, most = 32768 / (kFlashCubeCols * elementBytes);
+  return static_cast<int32_t>(K < most ? (K + unit - 1) / unit * unit : most);
+}
+// Bytes of L1 that a Matmul object takes for its left operand.
+constexpr int64_t FlashCubeLeftBytes(int64_t M, int64_t K, int32_t rows, int64_t elementBytes) {
+  return int64_t{2} * FlashCubeSide(M, rows) * FlashCubeDepth(K, elementBytes) * elementBytes;
+}
+
 // The call. Strides are in elements; a packed layout has the sequences one after the other in rows, batch strides 0.
 struct FlashAttentionScoreShape {
   int64_t B;     // batch elements, or packed sequences

@@ -224,6 +224,18 @@ Lane UserOf(TPosition src, TPosition dst) {
   return src == TPosition::GM ? kVector : kCopyOut;
 }
 
+// Of L1 or the unified buffer.
+void Take(bool inL1, const std::string& name, int64_t bytes) {
+  Core& core = CheckedCore();
+  int64_t& used = inL1 ? core.l1Bytes : core.ubBytes;
+  const int64_t capacity = inL1 ? CheckedPlatform().l1Bytes : CheckedPlatform().ubBytes;
+  used += bytes;
+  if (used <= capacity) return;
+  Violation("InitBuffer", "%s of %ld bytes makes %ld, more than the %ld of %s on %s", name.c_str(),
+            static_cast<long>(bytes), static_cast<long>(used), static_cast<long>(capacity),
+            inL1 ? "L1" : "the unified buffer", CheckedPlatform().soc);
+}
+
 Event& EventAt(const char* name, HardEvent event, int32_t id) {
   if (id < 0 || id >= kEventIds) Violation(name, "event id must be from 0 to %d, but is %d", kEventIds - 1, id);
   return CheckedCore().events[static_cast<int>(event)][id];
@@ -356,7 +368,11 @@ void SyncAll() {
   ++core.phase;
 }
 
-void NewMatmul(const void* matmul, const TCubeTiling& tiling) { CheckedCore().matmuls[matmul] = {tiling, {}}; }
+void NewMatmul(const void* matmul, const TCubeTiling& tiling, int64_t l1Bytes) {
+  Core& core = CheckedCore();
+  core.matmuls[matmul] = {tiling, {}};
+  if (!CheckedPlatform().isCpu()) Take(true, "Matmul object", l1Bytes);
+}
 
 void BeginMatmul(const void* matmul, int32_t m, int32_t n, int32_t k) {
   Core& core = CheckedCore();
@@ -413,15 +429,10 @@ void NewBuffer(const void* queue, TPosition position, uint8_t* base, uint32_t by
   if (off && bytes > 0) bytes -= static_cast<uint32_t>(kBlock);
   Core& core = CheckedCore();
   const bool inL1 = AscendC::detail::IsL1(position);
-  int64_t& used = inL1 ? core.l1Bytes : core.ubBytes;
-  const int64_t capacity = inL1 ? CheckedPlatform().l1Bytes : CheckedPlatform().ubBytes;
-  used += bytes;
   const std::string name = std::string(NameOf(position)) + " buffer " + std::to_string(core.used);
-  if (used > capacity) {
-    Violation("InitBuffer", "%s of %u bytes makes %ld, more than the %ld of %s on %s", name.c_str(), bytes,
-              static_cast<long>(used), static_cast<long>(capacity), inL1 ? "L1" : "the unified buffer",
-              CheckedPlatform().soc);
-  }
+  // A kernel with a Matmul runs on two vector cores and the cube core that they share: L1 has a buffer for each.
+  const bool isTwice = inL1 && !core.matmuls.empty() && !CheckedPlatform().isCpu();
+  Take(inL1, name + (isTwice ? ", once for each vector core," : ""), isTwice ? 2 * int64_t{bytes} : bytes);
   std::memset(base, kPoison, bytes);
   if (core.used == core.buffers.size()) core.buffers.emplace_back();
   Buffer& buffer = core.buffers[core.used++];

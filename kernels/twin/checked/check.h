@@ -152,7 +152,7 @@ void WaitFlag(HardEvent event, int32_t id);
 void Barrier(pipe_t pipe);
 void SyncAll();
 
-void NewMatmul(const void* matmul, const TCubeTiling& tiling);
+void NewMatmul(const void* matmul, const TCubeTiling& tiling, int64_t l1Bytes);
 void BeginMatmul(const void* matmul, int32_t m, int32_t n, int32_t k);
 void EndMatmul(const void* matmul);
 void WaitMatmul(const void* matmul);

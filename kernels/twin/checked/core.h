@@ -52,7 +52,7 @@ struct Core {
   std::deque<Buffer> buffers;
   size_t used = 0;  // of those; the others are kept for the next core
   int64_t ubBytes = 0;
-  int64_t l1Bytes = 0;
+  int64_t l1Bytes = 0;  // with what the other vector core and the Matmul objects take
   Event events[static_cast<int>(HardEvent::MAX)][kEventIds] = {};
   Timeline timeline;
   // Of each tensor of the launch that kernels may write: what this core has done to it since the last SyncAll.

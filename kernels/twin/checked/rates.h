@@ -72,6 +72,7 @@ constexpr VectorRate kVectorRates[] = {
     {"CompareScalar", 32, false, Origin::kDerived},
     {"Select", 32, false, Origin::kMeasured},
     {"MulAddDst", 10.7, false, Origin::kMeasured},
+    {"FusedMulAdd", 10.7, false, Origin::kDerived},
     {"Axpy", 10.7, false, Origin::kAssumed},
     {"WholeReduceSum", 21, false, Origin::kMeasured},
     {"RepeatReduceSum", 21, false, Origin::kDerived},

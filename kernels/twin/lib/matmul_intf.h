@@ -56,7 +56,7 @@ class Matmul {
 
   void Init(const TCubeTiling* cubeTiling, TPipe* /*tpipe*/ = nullptr) {
     if (cubeTiling == nullptr) return;
-    check::NewMatmul(this, *cubeTiling);
+    check::NewMatmul(this, *cubeTiling, L1Bytes(*cubeTiling));
     SetOrgShape(cubeTiling->M, cubeTiling->N, cubeTiling->Ka, cubeTiling->Kb);
     SetSingleShape(cubeTiling->singleCoreM, cubeTiling->singleCoreN, cubeTiling->singleCoreK);
   }
@@ -131,6 +131,12 @@ class Matmul {
     b_ = data;
     bBuffer_ = buffer;
     bTransposed_ = transposed;
+  }
+
+  static int64_t L1Bytes(const TCubeTiling& t) {
+    const int64_t a = A_TYPE::pos == TPosition::TSCM ? 0 : int64_t{t.depthA1} * t.baseM * t.baseK;
+    const int64_t b = B_TYPE::pos == TPosition::TSCM ? 0 : int64_t{t.depthB1} * t.baseN * t.baseK;
+    return (a + b) * static_cast<int64_t>(sizeof(SrcT));
   }
 
   // What the product reads of an operand: `rows` x `cols`, or the other way round if it is transposed. `pitch`:
