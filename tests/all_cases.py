@@ -23,8 +23,9 @@ def modules():
         yield module
 
 
-def launches(run, every_dtype=False):
-    """Passes every launch to `run`, large cases in one dtype in turn or in all; yields the name of what comes next."""
+def launches(run, every_dtype=False, run_for_cpu=None):
+    """Passes every launch to `run`, large cases in one dtype in turn or in all; yields the name of what comes next.
+    To `run_for_cpu` only those whose kernel goes another way with the tiling of the CPU."""
     for module in modules():
         name = module.__name__.removeprefix("cases_test_")
         if hasattr(module, "launch_all"):
@@ -36,4 +37,6 @@ def launches(run, every_dtype=False):
                 yield f"{name} {c.name}-{dtype}"
                 ins, douts, _, _ = module.OP.draw(c, dtype)
                 douts = {"d" + output: x for output, x in douts.items()}
-                module.OP.launch(c, run, **{k: v.copy() for k, v in ins.items()}, **douts)
+                for each in (run, run_for_cpu if c.get("cpu_tiling") else None):
+                    if each is not None:
+                        module.OP.launch(c, each, **{k: v.copy() for k, v in ins.items()}, **douts)

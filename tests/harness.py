@@ -220,7 +220,10 @@ class Op:
         """The kernels without MindSpore: fast library with 1 and 2 threads (same bits), then the checked one."""
         ins, douts, results, gradients = self.prepare(c, dtype)
         cotangents, first = {"d" + name: d for name, d in douts.items()}, None
-        for library, threads in (("fast", 1), ("fast", 2), ("checked", 1)):
+        libraries = [("fast", 1), ("fast", 2), ("checked", 1)]
+        if c.get("cpu_tiling"):
+            libraries.append(("checked_cpu", 1))
+        for library, threads in libraries:
             launcher = Launcher(library, threads)
             outs, grads = self.launch(c, launcher, **{k: v.copy() for k, v in ins.items()}, **cotangents)
             outs, grads = [x for x in outs if x is not None], [x for x in _tuple(grads) if x is not None]

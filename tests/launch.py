@@ -69,13 +69,14 @@ class Launcher:
         buffers = [None if x is None else Guarded(x.shape, x.dtype, x) for x in inputs]
         views = [None if b is None else b.view for b in buffers]
         results = [Guarded(shape, _DTYPES.get(dtype, dtype)) for shape, dtype in _native.infer(op, views, attrs)]
-        platform, threads = ("ascend910b1" if self.library == "checked" else "cpu"), self.threads
+        library, threads = library_path(self.library.removesuffix("_cpu")), self.threads
+        platform = "ascend910b1" if self.library == "checked" else "cpu"
         if self.library == "checked" and ascend.waits_for_all_cores(spec, ROOT / "kernels"):
             shapes = [None if v is None else (v.shape, v.dtype.name) for v in views]
             threads = max(1, _native.plan(op, shapes, attrs, platform)["cores"])
         with native_threads(threads):
             outputs = [r.view for r in results]
-            _native.launch(library_path(self.library), op, views, attrs, outputs, platform, self.check_values)
+            _native.launch(library, op, views, attrs, outputs, platform, self.check_values)
         for tensor, buffer in zip((*spec.inputs, *spec.outputs), (*buffers, *results)):
             assert buffer is None or buffer.intact(), f"{op}: wrote outside of '{tensor.name}'"
         for tensor, x, buffer in zip(spec.inputs, inputs, buffers):

@@ -25,12 +25,12 @@ KERNELS = HERE.parent / "kernels"
 class Recorder(Launcher):
     """A `run` for launches that keeps what it was given."""
 
-    def __init__(self):
-        super().__init__("checked")
-        self.launches = []
+    def __init__(self, library, launches):
+        super().__init__(library)
+        self.launches = launches
 
     def __call__(self, op, inputs, **attrs):
-        self.launches.append((op, _copies(inputs), attrs))
+        self.launches.append((op, _copies(inputs), attrs, self.library))
         return super().__call__(op, inputs, **attrs)
 
 
@@ -57,9 +57,9 @@ class Checked:
 
 
 def breaks_a_rule(launch):
-    op, inputs, attrs = launch
+    op, inputs, attrs, library = launch
     try:
-        Launcher("checked")(op, _copies(inputs), **attrs)
+        Launcher(library)(op, _copies(inputs), **attrs)
     except Exception as error:
         return str(error)
     return ""
@@ -69,12 +69,13 @@ class Survey:
     """Every place that the launches pass, and whether it is missed when it is off."""
 
     def __init__(self, ops=()):
-        recorder = Recorder()
-        collections.deque(all_cases.launches(recorder), maxlen=0)
+        recorded = []
+        recorder, recorder_for_cpu = Recorder("checked", recorded), Recorder("checked_cpu", recorded)
+        collections.deque(all_cases.launches(recorder, run_for_cpu=recorder_for_cpu), maxlen=0)
         checked = Checked()
         checked.places()
         self.passing = collections.defaultdict(list)  # place: launches
-        for launch in recorder.launches:
+        for launch in recorded:
             if ops and launch[0] not in ops:
                 continue
             error = breaks_a_rule(launch)

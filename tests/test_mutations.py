@@ -12,8 +12,6 @@ SURVIVORS = {
     ),
     "InitBuffer flash_attention_score_grad_strip.h: statFloats_ = (tiles->qRows + kFlashSpareRows) * kFlashStatCopies; "
     "| pipe->InitBuffer(statBuf_, 4 * statFloats_ * sizeof(float));": "the last spare row is there for rounding only",
-    "InitBuffer flash_attention_score_operand.h: denseGm_.SetGlobalBuffer(reinterpret_cast<__gm__ T*>(dense)); | "
-    "pipe->InitBuffer(denseQue_, 1, kFlashDenseBytes);": "a fixed size, of which whole rows are used",
     "InitBuffer moe_gating_top_k_softmax_kernel.h: pipe->InitBuffer(mergeBuf_[1], tiling->expertPitch * kRecordBytes); "
     "| pipe->InitBuffer(chosenBuf_, (choices + kWays * RoundUpOf(tiling->choicePitch, kSortUnit)) * kRecordBytes);": (
         "room for all that a merge may write; equal lists of the largest k would fill it"

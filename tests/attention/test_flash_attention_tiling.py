@@ -27,10 +27,11 @@ def problems(draw):
         pairs = [(draw(st.integers(0, 900)), draw(st.integers(0, 900))) for _ in range(size["B"])]
         ends = np.cumsum(np.array(pairs, np.int64), 0)
         size["rows"], size["Sq"], size["Skv"] = [p[0] for p in pairs], int(ends[-1, 0]), int(ends[-1, 1])
+        size["keys"] = max(p[1] for p in pairs)
         inputs["actual_seq_qlen"], inputs["actual_seq_kvlen"] = (np.ascontiguousarray(e) for e in ends.T)
     else:
         size["Sq"], size["Skv"] = draw(lengths), draw(lengths)
-        size["rows"] = [size["Sq"]] * size["B"]
+        size["rows"], size["keys"] = [size["Sq"]] * size["B"], size["Skv"]
 
     def shape(heads, rows, width):
         return {"BNSD": [size["B"], heads, rows, width], "BSH": [size["B"], rows, heads * width],
@@ -84,7 +85,8 @@ def check_tiles(t, size, platform, l1Bytes):
     element = BYTES[size["dtype"]]
     assert t["qRows"] > 0 and t["kvCols"] > 0 and t["stripRows"] > 0 and t["qRows"] % t["stripRows"] == 0
     assert t["chunkRows"] > 0 and t["chunkRows"] % t["qRows"] == 0
-    assert t["superRows"] > 0 and t["superRows"] % t["kvCols"] == 0
+    assert t["superRows"] % 16 == 0 and (t["superRows"] % t["kvCols"] == 0 or t["kvCols"] % t["superRows"] == 0)
+    assert t["depth"] == 0 or t["walkRows"] >= size["keys"]
     assert t["dPad"] >= size["D"] and t["dvPad"] >= size["Dv"] and t["dPad"] % 16 == t["dvPad"] % 16 == 0
     assert t["scoreRow"] >= t["kvCols"] and t["scoreRow"] * 4 % 32 == 0
     if platform["soc"] != "cpu":

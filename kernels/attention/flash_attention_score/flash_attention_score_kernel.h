@@ -1,16 +1,19 @@
 // Copyright 2026 The ms_ops_transformer authors. SPDX-License-Identifier: Apache-2.0
 // attention_out[b, n, i, :] = sum_j P[i, j] value[b, n / G, j, :], P = softmax_j S[i, j], S = Score(query key^T)
 //
-// A core owns a range of units: chunks of query rows of the G query heads of one kv head. For a unit, super-blocks of
-// keys and values are brought to L1; under each, every query block walks the key blocks it sees:
+// A core owns a range of units: chunks of query rows of the G query heads of one kv head. It goes through tasks, each a
+// query block and a key block that it sees (tasks.h):
 //   scores (workspace) = query key^T            cube
 //   strips of scores: Score, online softmax     vector, UB; probabilities to the workspace
 //   products (workspace) = probabilities value  cube
 //   output (UB) = output * alpha + products     vector
-// The running maximum, sum and output of a block live in UB; between super-blocks in the workspace.
-// A block whose output is not finite is done again in careful mode, where each hidden pair is left out instead of
-// multiplied by 0, so that NaN and infinities reach only rows that see them.
-// Results of a row depend on the key blocks alone, which start at multiples of kvCols: not on cores or chunks.
+// With tiling depth 0 a task is done before the next begins. With depth 1 the cube is ahead: it makes the scores of
+// task i while the vector unit makes the probabilities of task i - 1, meanwhile also the products of task i - 2, which
+// the vector unit adds to the output next. A block's end stops nothing. The running maximum, sum and output of a block
+// live in UB; where it walks the keys in several ranges, in the workspace between them (depth 0 only). A block whose
+// output is not finite is done again in careful mode, task by task, where each hidden pair is left out instead of
+// multiplied by 0, so that NaN and infinities reach only rows that see them. Results of a row depend on the key blocks
+// alone, which start at multiples of kvCols: not on cores or chunks.
 #ifndef MST_ATTENTION_FLASH_ATTENTION_SCORE_KERNEL_H_
 #define MST_ATTENTION_FLASH_ATTENTION_SCORE_KERNEL_H_
 
@@ -29,6 +32,8 @@ class FlashAttentionScoreKernel {
   using L1RowsTransposed = matmul::MatmulType<AscendC::TPosition::TSCM, CubeFormat::NZ, T, true>;
   using GmOut = matmul::MatmulType<AscendC::TPosition::GM, CubeFormat::ND, float>;
 
+  static constexpr int64_t kProbsOfScore = sizeof(float) / sizeof(T);  // elements that take the place of a score
+
  public:
   matmul::Matmul<GmIn, L1RowsTransposed, GmOut> scoreMatmul;  // registered by the entry function
   matmul::Matmul<GmIn, L1Rows, GmOut> valueMatmul;
@@ -38,22 +43,24 @@ class FlashAttentionScoreKernel {
                               GM_ADDR kvEnds, GM_ADDR sink, GM_ADDR seedOffset, GM_ADDR attentionOut,
                               GM_ADDR softmaxMax, GM_ADDR softmaxSum, GM_ADDR workspace,
                               const FlashAttentionScoreTilingData* tiling) {
-    tiling_ = tiling;
     shape_ = &tiling->shape;
     tiles_ = &tiling->tiles;
     const int64_t core = AscendC::GetBlockIdx();
     FlashSequenceWalker sequences;
     sequences.Init(shape_, qEnds, kvEnds, prefix);
-    units_.Init(sequences, shape_->Nkv, tiles_->chunkRows, tiling->unitBegin[core], tiling->unitBegin[core + 1]);
+    FlashUnitWalker units;
+    units.Init(sequences, shape_->Nkv, tiles_->chunkRows, tiling->unitBegin[core], tiling->unitBegin[core + 1]);
+    walker_.Init(units, shape_, tiles_);
 
     queryGm_.SetGlobalBuffer(reinterpret_cast<__gm__ T*>(query));
     valueGm_.SetGlobalBuffer(reinterpret_cast<__gm__ T*>(value));
     GM_ADDR own = workspace + core * tiling->coreWorkspaceBytes;
     scoresGm_.SetGlobalBuffer(reinterpret_cast<__gm__ float*>(own));
     probsGm_.SetGlobalBuffer(reinterpret_cast<__gm__ T*>(own));  // each strip in the place of its scores
-    own += tiles_->qRows * tiles_->scoreRow * sizeof(float);
+    const int64_t depth = tiles_->depth;
+    own += (2 * depth + 1) * tiles_->qRows * tiles_->scoreRow * sizeof(float);
     productsGm_.SetGlobalBuffer(reinterpret_cast<__gm__ float*>(own));
-    own += tiles_->qRows * tiles_->dvPad * sizeof(float);
+    own += (depth + 1) * tiles_->qRows * tiles_->dvPad * sizeof(float);
     GM_ADDR denseValues = own + tiles_->superRows * tiles_->dPad * sizeof(T);
     keys_.Init(pipe, key, own, tiles_->superRows, shape_->D, tiles_->dPad, shape_->kRow);
     values_.Init(pipe, value, denseValues, tiles_->superRows, shape_->Dv, tiles_->dvPad, shape_->vRow);
@@ -63,164 +70,231 @@ class FlashAttentionScoreKernel {
     strip_.Init(pipe, shape_, tiles_, realShift, slopes, attnMask);
     dropout_.Init(pipe, shape_, tiles_, dropMask, seedOffset);
     output_.Init(pipe, shape_, tiles_, sink, attentionOut, softmaxMax, softmaxSum);
-    pipe->InitBuffer(scoresQue_, 1, tiles_->stripFloats * sizeof(float));
+    pipe->InitBuffer(scoresQue_, depth + 1, tiles_->stripFloats * sizeof(float));
     pipe->InitBuffer(outQue_, 1, tiles_->outElements * sizeof(T));
     pipe->InitBuffer(valueRowQue_, 1, tiles_->dvPad * sizeof(T));
     pipe->InitBuffer(valueRowBuf_, tiles_->dvPad * sizeof(float));
   }
 
   __aicore__ inline void Process() {
-    FlashUnit unit;
-    while (units_.Next(&unit)) {
-      for (uint64_t& word : retry_) word = 0;
-      careful_ = false;
-      anyRetry_ = false;
-      ProcessUnit(unit);
-      careful_ = true;
-      if (anyRetry_) ProcessUnit(unit);
+    const int64_t depth = tiles_->depth;
+    probsOut_ = GetTPipePtr()->AllocEventID<AscendC::HardEvent::MTE3_S>();
+    bool more = true;
+    begun_ = 0;
+    scoresAwaited_ = productsAwaited_ = false;
+    for (int64_t i = 0; more || i < begun_ + 2 * depth; ++i) {
+      more = more && walker_.Next(&tasks_[i % kFlashMaxTasks]);
+      if (more) ++begun_;
+      const FlashTask* first = TaskAt(i);
+      const FlashTask* middle = TaskAt(i - depth);
+      const FlashTask* last = TaskAt(i - 2 * depth);
+      if (depth == 0 && first != nullptr) Scores(*first);
+      AwaitScores();
+      if (first != nullptr) LoadKeys(*first, first->tile.key);
+      if (middle != nullptr) BeginStrips(*middle);
+      int64_t row = 0;
+      if (depth != 0) {  // the vector unit has a strip to do while the cube gets its work
+        if (middle != nullptr) row = Strips(*middle, 0, tiles_->stripRows);
+        if (last != nullptr) Products(*last);
+        if (first != nullptr) Scores(*first);
+      }
+      if (middle != nullptr) EndStrips(*middle, row);
+      if (depth == 0 && last != nullptr) Products(*last);
+      if (last != nullptr) AddProducts(*last);
+      if (middle != nullptr) LoadValues(*middle, middle->tile.key);
     }
+    GetTPipePtr()->ReleaseEventID<AscendC::HardEvent::MTE3_S>(probsOut_);
     scoreMatmul.End();
     valueMatmul.End();
   }
 
  private:
-  __aicore__ inline void ProcessUnit(const FlashUnit& unit) {
-    const FlashBand& band = unit.sequence.band;
-    const int64_t superRows = tiles_->superRows;
-    const int64_t keyEnd = FlashKeyEnd(band, unit.rowEnd);
-    const int64_t firstSuper = FlashKeyBegin(band, unit.rowBegin) / superRows * superRows;
-    const int64_t G = shape_->N / shape_->Nkv;
-    int64_t super = firstSuper;
-    do {  // once even without a visible key: the rows are written
-      const bool isLast = super + superRows >= keyEnd;
-      int32_t block = 0;
-      for (int64_t g = 0; g < G; ++g) {
-        for (int64_t row = unit.rowBegin; row < unit.rowEnd; row += tiles_->qRows, ++block) {
-          if (careful_ && (retry_[block / 64] & (uint64_t{1} << (block % 64))) == 0) continue;
-          ProcessBlock(unit, unit.kvHead * G + g, row, super, block, super == firstSuper, isLast);
-        }
-      }
-      super += superRows;
-    } while (super < keyEnd);
+  // Task `i` of those that have begun.
+  __aicore__ inline const FlashTask* TaskAt(int64_t i) const {
+    return i >= 0 && i < begun_ ? &tasks_[i % kFlashMaxTasks] : nullptr;
+  }
+  __aicore__ inline int64_t ScoresOffset(const FlashTask& task) const {
+    return task.scores * tiles_->qRows * tiles_->scoreRow;
+  }
+  __aicore__ inline int64_t ProductsOffset(const FlashTask& task) const {
+    return task.turn * tiles_->qRows * tiles_->dvPad;
+  }
+  // Probabilities lie where their scores were: elements from one row to the next.
+  __aicore__ inline int64_t probPitch() const { return tiles_->scoreRow * kProbsOfScore; }
+  __aicore__ inline int64_t SuperOf(int64_t key) const { return key / tiles_->superRows * tiles_->superRows; }
+
+  // Of an object only one product is under way: a card counts what it waits for.
+  __aicore__ inline void AwaitScores() {
+    if (scoresAwaited_) scoreMatmul.WaitIterateAll();
+    scoresAwaited_ = false;
+  }
+  __aicore__ inline void AwaitProducts() {
+    if (productsAwaited_) valueMatmul.WaitIterateAll();
+    productsAwaited_ = false;
   }
 
-  // One query block under one super-block.
-  __aicore__ inline void ProcessBlock(const FlashUnit& unit, int64_t head, int64_t row, int64_t super, int32_t block,
-                                      bool isFirst, bool isLast) {
-    const FlashBand& band = unit.sequence.band;
-    const int64_t rows = MinOf(tiles_->qRows, unit.rowEnd - row);
-    const int64_t stateOffset = block * output_.stateFloats();
-    if (isFirst) {
-      output_.Reset(head, rows);
-    } else {
-      output_.Load(stateGm_[stateOffset]);
-    }
-    const int64_t kvCols = tiles_->kvCols;
-    const int64_t keyEnd = MinOf(FlashKeyEnd(band, row + rows), super + tiles_->superRows);
-    bool isEmpty = isFirst;
-    for (int64_t key = MaxOf(super, FlashKeyBegin(band, row) / kvCols * kvCols); key < keyEnd; key += kvCols) {
-      const int32_t cols = static_cast<int32_t>(MinOf(kvCols, keyEnd - key));
-      if (FlashViewOf(band, row, row + rows, key, key + cols) == FlashTileView::kHidden) continue;
-      const FlashTile tile = {head, key, cols, static_cast<int32_t>(RoundUpOf(cols, kFlashColsUnit))};
-      ProcessTile(unit, tile, row, rows, super, isEmpty);
-      isEmpty = false;
-    }
-    if (!isLast) {
-      output_.Store(stateGm_[stateOffset]);
-      return;
-    }
-    if (!careful_ && !output_.IsFinite(scoresQue_, rows)) {
-      retry_[block / 64] |= uint64_t{1} << (block % 64);
-      anyRetry_ = true;
-      return;
-    }
-    output_.Write(outQue_, strip_.Bits(), unit.sequence, head, row, rows);
+  // Key and value from `key` on come to L1 as soon as there is room, which is when the product before is done.
+  __aicore__ inline void LoadKeys(const FlashTask& task, int64_t key) {
+    if (task.tile.cols == 0) return;
+    keys_.Load(task.sequence, task.kvHead, SuperOf(key),
+               task.sequence.index * shape_->kBatch + task.kvHead * shape_->kHead);
+  }
+  __aicore__ inline void LoadValues(const FlashTask& task, int64_t key) {
+    if (task.tile.cols == 0) return;
+    values_.Load(task.sequence, task.kvHead, SuperOf(key),
+                 task.sequence.index * shape_->vBatch + task.kvHead * shape_->vHead);
   }
 
-  // `isEmpty`: the block has seen no key yet.
-  __aicore__ inline void ProcessTile(const FlashUnit& unit, const FlashTile& tile, int64_t row, int64_t rows,
-                                     int64_t super, bool isEmpty) {
-    const FlashSequence& sequence = unit.sequence;
-    const int64_t cols = tile.cols;
-    keys_.Load(sequence, unit.kvHead, super, sequence.index * shape_->kBatch + unit.kvHead * shape_->kHead);
+  // A key block that is more than L1 has room for comes in pieces.
+  __aicore__ inline void Scores(const FlashTask& task) {
+    const FlashSequence& sequence = task.sequence;
+    const int64_t keyEnd = task.tile.key + task.tile.cols;
     const int64_t queryOffset =
-        sequence.index * shape_->qBatch + tile.head * shape_->qHead + (sequence.rowBase + row) * shape_->qRow;
-    scoreMatmul.SetOrgShape(rows, keys_.rows(), shape_->qRow, shape_->D, tiles_->scoreRow);
-    scoreMatmul.SetSingleShape(rows, cols, shape_->D);
-    scoreMatmul.SetTensorA(queryGm_[queryOffset]);
-    scoreMatmul.SetTensorB(keys_.Rows(tile.key - super), true);
-    scoreMatmul.IterateAll(scoresGm_);
-
-    for (int64_t r = 0; r < rows; r += tiles_->stripRows) {
-      Softmax(sequence, unit.kvHead, tile, row, r, MinOf(tiles_->stripRows, rows - r));
+        sequence.index * shape_->qBatch + task.tile.head * shape_->qHead + (sequence.rowBase + task.row) * shape_->qRow;
+    for (int64_t key = task.tile.key, next; key < keyEnd; key = next) {
+      next = MinOf(keyEnd, SuperOf(key) + tiles_->superRows);
+      AwaitScores();
+      LoadKeys(task, key);
+      scoreMatmul.SetOrgShape(task.rows, keys_.rows(), shape_->qRow, shape_->D, tiles_->scoreRow);
+      scoreMatmul.SetSingleShape(task.rows, next - key, shape_->D);
+      scoreMatmul.SetTensorA(queryGm_[queryOffset]);
+      scoreMatmul.SetTensorB(keys_.Rows(key - SuperOf(key)), true);
+      scoreMatmul.template IterateAll<false>(scoresGm_[ScoresOffset(task) + key - task.tile.key], 0, false, true);
+      scoresAwaited_ = true;
     }
-    if (careful_) return;
-    WaitPipe<AscendC::HardEvent::MTE3_S>();  // the cube reads the probabilities next
-
-    values_.Load(sequence, unit.kvHead, super, sequence.index * shape_->vBatch + unit.kvHead * shape_->vHead);
-    valueMatmul.SetOrgShape(rows, shape_->Dv, tiles_->scoreRow * sizeof(float) / sizeof(T), values_.rows(),
-                            tiles_->dvPad);
-    valueMatmul.SetSingleShape(rows, shape_->Dv, cols);
-    valueMatmul.SetTensorA(probsGm_);
-    valueMatmul.SetTensorB(values_.Rows(tile.key - super));
-    valueMatmul.IterateAll(productsGm_);
-    output_.Accumulate(scoresQue_, productsGm_, rows, isEmpty);
   }
 
-  // Rows [r, r + rows) of the block that starts at `row`: scores to probabilities.
-  __aicore__ inline void Softmax(const FlashSequence& sequence, int64_t kvHead, const FlashTile& tile, int64_t row,
-                                 int64_t r, int64_t rows) {
+  __aicore__ inline void BeginStrips(const FlashTask& task) {
+    if (task.beginsBlock) {
+      output_.ResetStatistics(task);
+    } else if (task.beginsWalk) {
+      output_.Load(stateGm_[task.block * output_.stateFloats()]);
+    }
+  }
+
+  __aicore__ inline void Products(const FlashTask& task) {
+    if (task.tile.cols == 0) return;
+    AscendC::WaitFlag<AscendC::HardEvent::MTE3_S>(probsOut_);  // the cube reads the probabilities next
+    const int64_t keyEnd = task.tile.key + task.tile.cols;
+    for (int64_t key = task.tile.key, next; key < keyEnd; key = next) {
+      next = MinOf(keyEnd, SuperOf(key) + tiles_->superRows);
+      AwaitProducts();
+      LoadValues(task, key);
+      valueMatmul.SetOrgShape(task.rows, shape_->Dv, probPitch(), values_.rows(), tiles_->dvPad);
+      valueMatmul.SetSingleShape(task.rows, shape_->Dv, next - key);
+      valueMatmul.SetTensorA(probsGm_[ScoresOffset(task) * kProbsOfScore + key - task.tile.key]);
+      valueMatmul.SetTensorB(values_.Rows(key - SuperOf(key)));
+      valueMatmul.template IterateAll<false>(productsGm_[ProductsOffset(task)], key != task.tile.key, false, true);
+      productsAwaited_ = true;
+    }
+  }
+
+  // And what follows a block's last.
+  __aicore__ inline void AddProducts(const FlashTask& task) {
+    AwaitProducts();
+    if (task.tile.cols != 0) {
+      output_.Accumulate(scoresQue_, productsGm_[ProductsOffset(task)], task);
+    } else if (task.beginsBlock) {
+      output_.ResetOutput(task.rows);
+    }
+    if (!task.endsWalk) return;
+    if (!task.endsBlock) {
+      output_.Store(stateGm_[task.block * output_.stateFloats()]);
+      return;
+    }
+    if (!output_.IsFinite(scoresQue_, task.rows)) RepeatCarefully(task);
+    output_.Write(outQue_, strip_.Bits(), task);
+  }
+
+  // The block of `task`, with its places; nothing else is under way but probabilities of the next task.
+  __aicore__ inline void RepeatCarefully(const FlashTask& task) {
+    const FlashBand& band = task.sequence.band;
+    const int64_t kvCols = tiles_->kvCols;
+    const int64_t keyEnd = FlashKeyEnd(band, task.row + task.rows);
+    const auto next = [&](int64_t key) { return FlashNextKey(band, task.row, task.rows, key, keyEnd, kvCols); };
+    FlashTask part = task;
+    AwaitScores();
+    output_.ResetStatistics(task);
+    output_.ResetOutput(task.rows);
+    for (int64_t key = next(FlashKeyBegin(band, task.row) / kvCols * kvCols); key < keyEnd; key = next(key + kvCols)) {
+      part.tile = FlashTileAt(task.tile.head, key, keyEnd, kvCols);
+      Scores(part);
+      AwaitScores();
+      for (int64_t r = 0; r < task.rows; r += tiles_->stripRows) Strip(part, r, true);
+    }
+  }
+
+  // The strips of rows [row, end) of the block; the row after them.
+  __aicore__ inline int64_t Strips(const FlashTask& task, int64_t row, int64_t end) {
+    for (; row < MinOf(end, task.rows) && task.tile.cols != 0; row += tiles_->stripRows) Strip(task, row, false);
+    return row;
+  }
+  __aicore__ inline void EndStrips(const FlashTask& task, int64_t row) {
+    Strips(task, row, task.rows);
+    if (task.tile.cols != 0) AscendC::SetFlag<AscendC::HardEvent::MTE3_S>(probsOut_);
+  }
+
+  // The strip from row `r` on; in careful mode on to the output.
+  __aicore__ inline void Strip(const FlashTask& task, int64_t r, bool careful) {
+    const FlashTile& tile = task.tile;
+    const int64_t rows = MinOf(tiles_->stripRows, task.rows - r);
     AscendC::LocalTensor<float> scores = scoresQue_.template AllocTensor<float>();
-    CopyRowsIn(scores, scoresGm_[r * tiles_->scoreRow], rows, tile.cols, tiles_->scoreRow, tile.colsPad);
+    CopyRowsIn(scores, scoresGm_[ScoresOffset(task) + r * tiles_->scoreRow], rows, tile.cols, tiles_->scoreRow,
+               tile.colsPad);
     scoresQue_.EnQue(scores);
     scores = scoresQue_.template DeQue<float>();
-    strip_.Score(scores, sequence, tile, row + r, rows, false, scores);
+    strip_.Score(scores, task.sequence, tile, task.row + r, rows, false, scores);
 
     const uint32_t compareCount = static_cast<uint32_t>(RoundUpOf(rows * tile.colsPad, kFlashCompareUnit));
-    if (careful_) {  // remember what is visible
+    if (careful) {  // remember what is visible
       AscendC::CompareScalar(strip_.Bits(), scores, kFlashHidden, AscendC::CMPMODE::NE, compareCount);
       AscendC::PipeBarrier<PIPE_V>();
     }
     const uint32_t m = static_cast<uint32_t>(rows);
     const uint32_t k = static_cast<uint32_t>(tile.colsPad);
-    AscendC::SoftmaxFlashV2<float, true>(
-        scores, output_.Sum(r), output_.Max(r), scores, output_.Alpha(r), output_.Sum(r), output_.Max(r),
-        strip_.Work().template ReinterpretCast<uint8_t>(), SoftMaxTiling{}, AscendC::SoftMaxShapeInfo{m, k, m, k});
+    AscendC::SoftmaxFlashV2<float, true>(scores, output_.Sum(task, r), output_.Max(task, r), scores,
+                                         output_.Alpha(task, r), output_.Sum(task, r), output_.Max(task, r),
+                                         strip_.Work().template ReinterpretCast<uint8_t>(), SoftMaxTiling{},
+                                         AscendC::SoftMaxShapeInfo{m, k, m, k});
     AscendC::PipeBarrier<PIPE_V>();
-    dropout_.Apply(scores, strip_.Work(), sequence, tile, row + r, rows);
-    if (careful_) {
+    dropout_.Apply(scores, strip_.Work(), task.sequence, tile, task.row + r, rows);
+    if (careful) {
       AscendC::Select(scores, strip_.Bits(), scores, -1.0f, AscendC::SELMODE::VSEL_TENSOR_SCALAR_MODE, compareCount);
-      AddVisible(scores, sequence, kvHead, tile, r, rows);
+      AddVisible(scores, task, r, rows);
     } else {
-      StoreProbs(scores, tile, r, rows);
+      StoreProbs(scores, task, r, rows);
     }
     scoresQue_.FreeTensor(scores);
   }
 
-  __aicore__ inline void StoreProbs(const AscendC::LocalTensor<float>& probs, const FlashTile& tile, int64_t r,
+  __aicore__ inline void StoreProbs(const AscendC::LocalTensor<float>& probs, const FlashTask& task, int64_t r,
                                     int64_t rows) {
-    const int64_t pitch = tiles_->scoreRow * sizeof(float) / sizeof(T);
+    const int64_t pitch = probPitch();
+    const int32_t cols = task.tile.colsPad;
+    const AscendC::GlobalTensor<T> gm = probsGm_[ScoresOffset(task) * kProbsOfScore + r * pitch];
     if constexpr (std::is_same_v<T, float>) {  // as they are; the next strip must not come in before they are out
       WaitPipe<AscendC::HardEvent::V_MTE3>();
-      CopyRowsOut(probsGm_[r * pitch], probs, rows, tile.colsPad, pitch, tile.colsPad);
+      CopyRowsOut(gm, probs, rows, cols, pitch, cols);
       WaitPipe<AscendC::HardEvent::MTE3_MTE2>();
     } else {
       AscendC::LocalTensor<T> out = outQue_.template AllocTensor<T>();
-      AscendC::Cast(out, probs, AscendC::RoundMode::CAST_RINT, static_cast<int32_t>(rows * tile.colsPad));
+      AscendC::Cast(out, probs, AscendC::RoundMode::CAST_RINT, static_cast<int32_t>(rows * cols));
       outQue_.EnQue(out);
       out = outQue_.template DeQue<T>();
-      CopyRowsOut(probsGm_[r * pitch], out, rows, tile.colsPad, pitch, tile.colsPad);
+      CopyRowsOut(gm, out, rows, cols, pitch, cols);
       outQue_.FreeTensor(out);
     }
   }
 
   // Careful mode: output += probs value, pair by pair. A negative probability marks a hidden pair.
-  __aicore__ inline void AddVisible(const AscendC::LocalTensor<float>& probs, const FlashSequence& sequence,
-                                    int64_t kvHead, const FlashTile& tile, int64_t r, int64_t rows) {
-    output_.Rescale(r, rows);
+  __aicore__ inline void AddVisible(const AscendC::LocalTensor<float>& probs, const FlashTask& task, int64_t r,
+                                    int64_t rows) {
+    output_.Rescale(task, r, rows);
+    const FlashSequence& sequence = task.sequence;
+    const FlashTile& tile = task.tile;
     const int32_t Dv = static_cast<int32_t>(shape_->Dv);
     const int64_t offset =
-        sequence.index * shape_->vBatch + kvHead * shape_->vHead + (sequence.keyBase + tile.key) * shape_->vRow;
+        sequence.index * shape_->vBatch + task.kvHead * shape_->vHead + (sequence.keyBase + tile.key) * shape_->vRow;
     const AscendC::LocalTensor<float> wide = valueRowBuf_.Get<float>();
     for (int32_t c = 0; c < tile.cols; ++c) {
       AscendC::LocalTensor<T> value = valueRowQue_.template AllocTensor<T>();
@@ -243,13 +317,14 @@ class FlashAttentionScoreKernel {
     WaitPipe<AscendC::HardEvent::S_MTE2>();  // the next strip takes the place of the probabilities
   }
 
-  const FlashAttentionScoreTilingData* tiling_;
   const FlashAttentionScoreShape* shape_;
   const FlashAttentionScoreTiles* tiles_;
-  FlashUnitWalker units_;
-  bool careful_;
-  bool anyRetry_;
-  uint64_t retry_[kFlashMaxBlocksPerUnit / 64];  // blocks of the unit that must be done carefully
+  FlashTaskWalker walker_;
+  FlashTask tasks_[kFlashMaxTasks];  // a ring of those that are under way
+  int64_t begun_;
+  bool scoresAwaited_;
+  bool productsAwaited_;
+  AscendC::TEventID probsOut_;  // the probabilities of a task are in the workspace
   FlashOperand<T> keys_;
   FlashOperand<T> values_;
   FlashScoreStrip<T> strip_;

@@ -1,13 +1,14 @@
 // Copyright 2026 The ms_ops_transformer authors. SPDX-License-Identifier: Apache-2.0
 // Running maximum, sum and output of a block of query rows.
 //
-// UB: output [qRows, dvPad] whose columns beyond Dv are 0, and maximum, sum, alpha [qRows, 8].
+// UB: output [qRows, dvPad] whose columns beyond Dv are 0; maximum and sum [qRows, 8] of the block whose scores are
+// being looked at, with depth 1 also of the one whose last products are awaited; alpha [qRows, 8] likewise, of tasks.
 #ifndef MST_ATTENTION_FLASH_ATTENTION_SCORE_OUTPUT_H_
 #define MST_ATTENTION_FLASH_ATTENTION_SCORE_OUTPUT_H_
 
 #include <type_traits>
 
-#include "attention/flash_attention_score/flash_attention_score_strip.h"
+#include "attention/flash_attention_score/flash_attention_score_tasks.h"
 
 namespace mst {
 
@@ -30,34 +31,39 @@ class FlashOutput {
     sumGm_.SetGlobalBuffer(reinterpret_cast<__gm__ float*>(softmaxSum));
     outputFloats_ = tiles->qRows * tiles->dvPad;
     statFloats_ = tiles->qRows * kFlashStatCopies;
-    pipe->InitBuffer(stateBuf_, stateFloats() * sizeof(float));
-    pipe->InitBuffer(alphaBuf_, 2 * statFloats_ * sizeof(float));
+    const int32_t places = tiles->depth + 1;
+    pipe->InitBuffer(stateBuf_, (outputFloats_ + 2 * places * statFloats_) * sizeof(float));
+    pipe->InitBuffer(alphaBuf_, (1 + places) * statFloats_ * sizeof(float));
     state_ = stateBuf_.Get<float>();
     alpha_ = alphaBuf_.Get<float>();
   }
 
-  // Output, maximum and sum, in this order.
+  // Output, maximum and sum, in this order; what Load and Store move, of the place 0.
   __aicore__ inline int64_t stateFloats() const { return outputFloats_ + 2 * statFloats_; }
   __aicore__ inline AscendC::LocalTensor<float> Row(int64_t r) {
     return state_[static_cast<uint32_t>(r * tiles_->dvPad)];
   }
-  __aicore__ inline AscendC::LocalTensor<float> Max(int64_t r) {
-    return state_[static_cast<uint32_t>(outputFloats_ + r * kFlashStatCopies)];
+  __aicore__ inline AscendC::LocalTensor<float> Max(const FlashTask& task, int64_t r) {
+    return state_[static_cast<uint32_t>(outputFloats_ + 2 * task.state * statFloats_ + r * kFlashStatCopies)];
   }
-  __aicore__ inline AscendC::LocalTensor<float> Sum(int64_t r) {
-    return state_[static_cast<uint32_t>(outputFloats_ + statFloats_ + r * kFlashStatCopies)];
+  __aicore__ inline AscendC::LocalTensor<float> Sum(const FlashTask& task, int64_t r) {
+    return Max(task, tiles_->qRows + r);
   }
-  __aicore__ inline AscendC::LocalTensor<float> Alpha(int64_t r) {
-    return alpha_[static_cast<uint32_t>(r * kFlashStatCopies)];
+  __aicore__ inline AscendC::LocalTensor<float> Alpha(const FlashTask& task, int64_t r) {
+    return alpha_[static_cast<uint32_t>((1 + task.turn) * statFloats_ + r * kFlashStatCopies)];
   }
 
   // Nothing seen yet; a sink counts as a key without value.
-  __aicore__ inline void Reset(int64_t head, int64_t rows) {
+  __aicore__ inline void ResetStatistics(const FlashTask& task) {
     const bool hasSink = shape_->hasSink != 0;
-    WaitPipe<AscendC::HardEvent::MTE3_V>();  // the state of the block before may still be on its way out
+    WaitPipe<AscendC::HardEvent::MTE3_V>();  // those of a block before may still be on their way out
+    AscendC::Duplicate(Max(task, 0), hasSink ? sinkGm_.GetValue(task.tile.head) : kFlashLowest, statFloats_);
+    AscendC::Duplicate(Sum(task, 0), hasSink ? 1.0f : 0.0f, statFloats_);
+    AscendC::PipeBarrier<PIPE_V>();
+  }
+  __aicore__ inline void ResetOutput(int64_t rows) {
+    AscendC::PipeBarrier<PIPE_V>();  // that of a block before may still be read
     AscendC::Duplicate(state_, 0.0f, static_cast<int32_t>(rows * tiles_->dvPad));
-    AscendC::Duplicate(Max(0), hasSink ? sinkGm_.GetValue(head) : kFlashLowest, statFloats_);
-    AscendC::Duplicate(Sum(0), hasSink ? 1.0f : 0.0f, statFloats_);
     AscendC::PipeBarrier<PIPE_V>();
   }
 
@@ -73,15 +79,18 @@ class FlashOutput {
   }
 
   // output[r, :] *= alpha[r]
-  __aicore__ inline void Rescale(int64_t r, int64_t rows) { MulRows(Row(r), Row(r), Alpha(r), rows); }
+  __aicore__ inline void Rescale(const FlashTask& task, int64_t r, int64_t rows) {
+    MulRows(Row(r), Row(r), Alpha(task, r), rows);
+  }
 
-  // output = output * alpha + products [rows, Dv], pitch dvPad, in pieces that fit the queue's buffer. `isFirst`: the
-  // output is still 0.
-  __aicore__ inline void Accumulate(InQue& que, const AscendC::GlobalTensor<float>& productsGm, int64_t rows,
-                                    bool isFirst) {
+  // output = output * alpha + products [rows, Dv], pitch dvPad, in pieces that fit the queue's buffer. The first
+  // products of a block are its output.
+  __aicore__ inline void Accumulate(InQue& que, const AscendC::GlobalTensor<float>& productsGm, const FlashTask& task) {
     const int64_t pitch = tiles_->dvPad;
     const int64_t Dv = shape_->Dv;
-    if (isFirst && Dv == pitch) {  // no columns beyond Dv that must stay 0
+    const int64_t rows = task.rows;
+    if (task.beginsBlock && Dv != pitch) ResetOutput(rows);  // also the columns beyond Dv
+    if (task.beginsBlock && Dv == pitch) {
       WaitPipe<AscendC::HardEvent::V_MTE2>();
       CopyRowsIn(Row(0), productsGm, rows, Dv, pitch, pitch);
       WaitPipe<AscendC::HardEvent::MTE2_V>();
@@ -97,7 +106,7 @@ class FlashOutput {
       products = que.DeQue<float>();
       for (int64_t c = 0; c < Dv; c += kRepeatFloats) {
         const uint64_t mask = MinOf(kRepeatFloats, Dv - c);
-        AscendC::FusedMulAdd(Row(r)[c], Alpha(r), products[c], mask, static_cast<uint8_t>(piece),
+        AscendC::FusedMulAdd(Row(r)[c], Alpha(task, r), products[c], mask, static_cast<uint8_t>(piece),
                              AscendC::BinaryRepeatParams(1, 0, 1, stride, 1, stride));
       }
       AscendC::PipeBarrier<PIPE_V>();
@@ -122,19 +131,20 @@ class FlashOutput {
   }
 
   // attention_out = output / (sum * keep_prob), and the statistics. `bits`: a bit for each of them.
-  __aicore__ inline void Write(OutQue& que, const AscendC::LocalTensor<uint8_t>& bits, const FlashSequence& sequence,
-                               int64_t head, int64_t row, int64_t rows) {
-    const AscendC::LocalTensor<float> factor = alpha_;
+  __aicore__ inline void Write(OutQue& que, const AscendC::LocalTensor<uint8_t>& bits, const FlashTask& task) {
+    const FlashSequence& sequence = task.sequence;
+    const int64_t rows = task.rows;
+    const AscendC::LocalTensor<float> factor = Alpha(task, 0);
     // A sum is 0, for a row that sees nothing and whose output is 0, or at least 1.
-    AscendC::Maxs(Spare(), Sum(0), 1.0f, statFloats_);
+    AscendC::Maxs(Spare(), Sum(task, 0), 1.0f, statFloats_);
     AscendC::Duplicate(factor, 1.0f / shape_->keepProb, statFloats_);
     AscendC::PipeBarrier<PIPE_V>();
     AscendC::Div(factor, factor, Spare(), statFloats_);
     AscendC::PipeBarrier<PIPE_V>();
     const int64_t pitch = tiles_->dvPad;
     const int64_t pieceRows = tiles_->outElements / pitch;
-    const int64_t offset =
-        sequence.index * shape_->outBatch + head * shape_->outHead + (sequence.rowBase + row) * shape_->outRow;
+    const int64_t offset = sequence.index * shape_->outBatch + task.tile.head * shape_->outHead +
+                           (sequence.rowBase + task.row) * shape_->outRow;
     for (int64_t r = 0; r < rows; r += pieceRows) {
       const int64_t piece = MinOf(pieceRows, rows - r);
       AscendC::LocalTensor<T> out = que.AllocTensor<T>();
@@ -150,32 +160,34 @@ class FlashOutput {
       CopyRowsOut(outGm_[offset + r * shape_->outRow], out, piece, shape_->Dv, shape_->outRow, pitch);
       que.FreeTensor(out);
     }
-    WriteStatistics(bits, sequence, head, row, rows);
+    WriteStatistics(bits, task);
   }
 
  private:
-  __aicore__ inline AscendC::LocalTensor<float> Spare() { return alpha_[static_cast<uint32_t>(statFloats_)]; }
+  __aicore__ inline AscendC::LocalTensor<float> Spare() { return alpha_; }
 
   // A row that sees no key has maximum -FLT_MAX and sum FLT_MAX; without any key both are 0.
-  __aicore__ inline void WriteStatistics(const AscendC::LocalTensor<uint8_t>& bits, const FlashSequence& sequence,
-                                         int64_t head, int64_t row, int64_t rows) {
+  __aicore__ inline void WriteStatistics(const AscendC::LocalTensor<uint8_t>& bits, const FlashTask& task) {
+    const FlashSequence& sequence = task.sequence;
+    const AscendC::LocalTensor<float> max = Max(task, 0);
+    const AscendC::LocalTensor<float> sum = Sum(task, 0);
     if (sequence.keys == 0 && shape_->hasSink == 0) {
-      AscendC::Duplicate(Max(0), 0.0f, statFloats_);
+      AscendC::Duplicate(max, 0.0f, statFloats_);
     } else {
       // Max may pass over a NaN that is in the sum.
-      AscendC::Muls(Spare(), Sum(0), 0.0f, statFloats_);
+      AscendC::Muls(Spare(), sum, 0.0f, statFloats_);
       AscendC::PipeBarrier<PIPE_V>();
-      AscendC::Add(Max(0), Max(0), Spare(), statFloats_);
-      AscendC::CompareScalar(bits, Sum(0), 0.0f, AscendC::CMPMODE::NE, static_cast<uint32_t>(statFloats_));
+      AscendC::Add(max, max, Spare(), statFloats_);
+      AscendC::CompareScalar(bits, sum, 0.0f, AscendC::CMPMODE::NE, static_cast<uint32_t>(statFloats_));
       AscendC::PipeBarrier<PIPE_V>();
-      AscendC::Select(Sum(0), bits, Sum(0), -kFlashLowest, AscendC::SELMODE::VSEL_TENSOR_SCALAR_MODE,
+      AscendC::Select(sum, bits, sum, -kFlashLowest, AscendC::SELMODE::VSEL_TENSOR_SCALAR_MODE,
                       static_cast<uint32_t>(statFloats_));
     }
     WaitPipe<AscendC::HardEvent::V_MTE3>();
-    const int64_t offset =
-        sequence.index * shape_->statBatch + head * shape_->statHead + (sequence.rowBase + row) * shape_->statRow;
-    CopyRowsOut(maxGm_[offset], Max(0), rows, kFlashStatCopies, shape_->statRow, kFlashStatCopies);
-    CopyRowsOut(sumGm_[offset], Sum(0), rows, kFlashStatCopies, shape_->statRow, kFlashStatCopies);
+    const int64_t offset = sequence.index * shape_->statBatch + task.tile.head * shape_->statHead +
+                           (sequence.rowBase + task.row) * shape_->statRow;
+    CopyRowsOut(maxGm_[offset], max, task.rows, kFlashStatCopies, shape_->statRow, kFlashStatCopies);
+    CopyRowsOut(sumGm_[offset], sum, task.rows, kFlashStatCopies, shape_->statRow, kFlashStatCopies);
   }
 
   // dst[r, :] = src[r, :] * factors[r, 0..7], whose eight values are equal

@@ -35,8 +35,8 @@ inline int64_t FlashStripBytes(const FlashAttentionScoreProblem& p, const FlashC
   const FlashAttentionScoreShape& s = p.shape;
   const int64_t strip = int64_t{c.stripRows} * c.kvCols;
   const bool readsPse = s.pseType == 0 || s.pseType == 1;
-  const int64_t index = strip * 4;
-  const int64_t work = int64_t{FlashWorkFloats(c.stripRows, c.kvCols, s.dropKind)} * 4 + kFlashWorkBytes;
+  const int64_t index = FlashNeedsIndex(s) ? strip * 4 : 0;
+  const int64_t work = int64_t{FlashWorkFloats(s, c.stripRows, c.kvCols)} * 4 + kFlashWorkBytes;
   const int64_t bits = 2 * strip / 8;
   const int64_t raw = readsPse ? strip * p.elementBytes : s.hasMask != 0 ? strip : 0;
   const int64_t maskBits = (3 * c.stripRows + 1) * int64_t{FlashDropRowBytes(c.kvCols)};

@@ -46,8 +46,8 @@ class FlashScoreStrip {
     const int32_t strip = tiles->stripRows * tiles->kvCols;
     stripRows_ = tiles->stripRows;
     bitsBytes_ = strip / 8;
-    pipe->InitBuffer(indexBuf_, strip * sizeof(float));
-    const int32_t work = FlashWorkFloats(stripRows_, tiles->kvCols, shape->dropKind);
+    if (FlashNeedsIndex(*shape)) pipe->InitBuffer(indexBuf_, strip * sizeof(float));
+    const int32_t work = FlashWorkFloats(*shape, stripRows_, tiles->kvCols);
     pipe->InitBuffer(workBuf_, work * sizeof(float) + kFlashWorkBytes);
     pipe->InitBuffer(bitsBuf_, 2 * bitsBytes_);
     if (readsPse_) pipe->InitBuffer(rawQue_, 1, strip * sizeof(T));

@@ -16,8 +16,10 @@ constexpr int64_t kMaxSuperRows = 16384;  // rows that one copy into L1 can have
 constexpr int64_t kStateRows = 2048;      // query rows of a unit whose state is kept between super-blocks
 
 // Best first; the last fits everywhere. Products of 16 bits take longer to store than to compute: fewer rows for them.
-constexpr FlashCandidate kCandidates[] = {{192, 512, 4}, {96, 512, 4},  {64, 512, 4}, {32, 256, 8},
-                                          {32, 128, 16}, {16, 128, 16}, {16, 64, 16}, {16, 32, 16}};
+constexpr FlashCandidate kCpuCandidates[] = {{192, 512, 4}, {96, 512, 4},  {64, 512, 4}, {32, 256, 8},
+                                             {32, 128, 16}, {16, 128, 16}, {16, 64, 16}, {16, 32, 16}};
+constexpr FlashCandidate kCardCandidates[] = {{128, 256, 16}, {64, 256, 16}, {64, 128, 16}, {32, 128, 16},
+                                              {16, 128, 16},  {16, 64, 16},  {16, 32, 16}};
 constexpr int64_t kFewKeys = 4096;  // with less, what a block computes beyond a diagonal counts
 constexpr int32_t kMaxRowsOfShortDiagonal = 64;
 constexpr int32_t kMaxRowsOf16Bits = 96;
@@ -35,12 +37,12 @@ int64_t OutElements(const FlashAttentionScoreProblem& p, const FlashCandidate& c
 }
 
 // Bytes of the unified buffer, as the buffers of the forward kernel add up.
-int64_t UbBytes(const FlashAttentionScoreProblem& p, const FlashCandidate& c, int64_t dvPad) {
-  const int64_t scores = StripFloats(c, dvPad) * 4;
+int64_t UbBytes(const FlashAttentionScoreProblem& p, const FlashCandidate& c, int64_t dvPad, int64_t depth) {
+  const int64_t scores = (depth + 1) * StripFloats(c, dvPad) * 4;
   const int64_t out = OutElements(p, c, dvPad) * p.elementBytes;
   const int64_t valueRow = dvPad * (p.elementBytes + 4);
   const int64_t output = c.qRows * dvPad * 4;
-  const int64_t statistics = 4 * c.qRows * kFlashStatCopies * 4;
+  const int64_t statistics = (3 * (depth + 1) + 1) * c.qRows * kFlashStatCopies * 4;
   const int64_t dense = RowsAreFarApart(p.shape) ? 2 * kFlashDenseBytes : 0;
   return scores + out + FlashStripBytes(p, c) + valueRow + output + statistics + dense;
 }
@@ -123,24 +125,31 @@ class UnitSplit {
 FlashCandidate Fitted(FlashCandidate c, const FlashLengths& longest) {
   while (c.kvCols / 2 >= std::max<int64_t>(longest.keys, kFlashColsUnit)) {
     c.kvCols /= 2;
-    c.stripRows = std::min(2 * c.stripRows, kMaxStripRows);
+    c.stripRows = std::max(c.stripRows, std::min(2 * c.stripRows, kMaxStripRows));
   }
   const int64_t rows = std::max<int64_t>(longest.rows, 1);
   c.qRows = static_cast<int32_t>(RoundUp(CeilDiv(rows, CeilDiv(rows, c.qRows)), c.stripRows));
   return c;
 }
 
+int64_t DepthOf(const Platform& platform) { return platform.isCpu() ? 0 : 1; }
+
 // The first that fits UB and L1, or the last.
 FlashCandidate CandidateFor(const FlashAttentionScoreProblem& p, const Platform& platform, const FlashLengths& longest,
                             int64_t dPad, int64_t dvPad) {
+  const FlashCandidate* c = platform.isCpu() ? std::begin(kCpuCandidates) : std::begin(kCardCandidates);
+  const FlashCandidate* end = platform.isCpu() ? std::end(kCpuCandidates) : std::end(kCardCandidates);
   const bool hasShortDiagonal = p.shape.sparseMode >= 2 && longest.keys < kFewKeys;
+  int32_t mostRows = platform.isCpu() && p.elementBytes == 2 ? kMaxRowsOf16Bits : c->qRows;
+  if (platform.isCpu() && hasShortDiagonal) mostRows = kMaxRowsOfShortDiagonal;
   FlashCandidate fitted = {};
-  for (const FlashCandidate& c : kCandidates) {
-    fitted = Fitted(c, longest);
-    if (p.elementBytes == 2 && c.qRows > kMaxRowsOf16Bits) continue;
-    if (hasShortDiagonal && c.qRows > kMaxRowsOfShortDiagonal) continue;
-    if (UbBytes(p, fitted, dvPad) <= platform.ubBytes && fitted.kvCols <= L1Rows(p, platform, fitted, dPad, dvPad))
+  for (; c != end; ++c) {
+    fitted = Fitted(*c, longest);
+    if (c->qRows > mostRows) continue;
+    if (UbBytes(p, fitted, dvPad, DepthOf(platform)) <= platform.ubBytes &&
+        fitted.kvCols <= L1Rows(p, platform, fitted, dPad, dvPad)) {
       break;
+    }
   }
   return fitted;
 }
@@ -178,17 +187,24 @@ Status FlashAttentionScoreTiling(const FlashAttentionScoreProblem& problem, cons
   t.scoreRow = static_cast<int32_t>(t.kvCols + kFlashPadFloats);
   t.outElements = static_cast<int32_t>(OutElements(problem, best, t.dvPad));
   const int64_t l1Rows = L1Rows(problem, platform, best, t.dPad, t.dvPad);
-  if (l1Rows < best.kvCols) return FlashTooWide("FlashAttentionScore", s, platform);
-  t.superRows = static_cast<int32_t>(
-      std::min(RoundDown(l1Rows, t.kvCols), std::max<int64_t>(RoundUp(longest.keys, t.kvCols), t.kvCols)));
-  const bool oneSuper = longest.keys <= t.superRows;
+  if (l1Rows < kFlashHeadPad) return FlashTooWide("FlashAttentionScore", s, platform);
+  const int64_t allRows = std::max<int64_t>(RoundUp(longest.keys, t.kvCols), t.kvCols);
+  t.superRows = static_cast<int32_t>(std::min(RoundDown(l1Rows, t.kvCols), allRows));
+  if (t.superRows == 0) {
+    t.superRows = t.kvCols / 2;
+    while (t.superRows > l1Rows) t.superRows /= 2;
+  }
+  // The CPU arranges a super-block once for all that walk it. The card streams keys and values through L1, and a block
+  // stays where it is until it has seen all.
+  t.depth = static_cast<int32_t>(DepthOf(platform));
+  t.walkRows = platform.isCpu() ? t.superRows : static_cast<int32_t>(allRows);
+  const bool oneWalk = longest.keys <= t.walkRows;
 
-  // Chunks: as many as the cores need, no more blocks than a unit may have, bounded state.
+  // Chunks: as many as the cores need, bounded state.
   const int64_t tasks = TasksOf(s, platform);
-  const int64_t wanted = CeilDiv(tasks * (oneSuper ? 16 : 2), s.B * s.Nkv);
+  const int64_t wanted = CeilDiv(tasks * (oneWalk ? 16 : 2), s.B * s.Nkv);
   int64_t chunkRows = RoundUp(CeilDiv(longest.rows, wanted), t.qRows);
-  chunkRows = std::min(chunkRows, RoundDown(kFlashMaxBlocksPerUnit / G, 1) * t.qRows);
-  if (!oneSuper) chunkRows = std::min(chunkRows, RoundDown(kStateRows / G, t.qRows));
+  if (!oneWalk) chunkRows = std::min(chunkRows, RoundDown(kStateRows / G, t.qRows));
   t.chunkRows = static_cast<int32_t>(std::max<int64_t>(chunkRows, t.qRows));
 
   const UnitSplit split(problem, t);
@@ -198,10 +214,10 @@ Status FlashAttentionScoreTiling(const FlashAttentionScoreProblem& problem, cons
   tiling->head.cores = static_cast<int32_t>(cores);
 
   const int64_t blocks = CeilDiv(t.chunkRows, t.qRows) * G;
-  const int64_t stateBytes = oneSuper ? 0 : blocks * t.qRows * (t.dvPad + 2 * kFlashStatCopies) * 4;
+  const int64_t stateBytes = oneWalk ? 0 : blocks * t.qRows * (t.dvPad + 2 * kFlashStatCopies) * 4;
   tiling->denseBytes = RowsAreFarApart(s) ? t.superRows * (t.dPad + t.dvPad) * problem.elementBytes : 0;
-  const int64_t blockBytes = t.qRows * (int64_t{t.scoreRow} + t.dvPad) * 4;
-  tiling->coreWorkspaceBytes = RoundUp(blockBytes + tiling->denseBytes + stateBytes, 512);
+  const int64_t tasksBytes = t.qRows * ((2 * t.depth + 1) * int64_t{t.scoreRow} + (t.depth + 1) * t.dvPad) * 4;
+  tiling->coreWorkspaceBytes = RoundUp(tasksBytes + tiling->denseBytes + stateBytes, 512);
   tiling->head.workspaceBytes = cores * tiling->coreWorkspaceBytes;
   return Status::Ok();
 }

@@ -9,24 +9,18 @@
 
 namespace mst {
 
-constexpr int32_t kFlashMaxCores = 256;          // logical cores that the unit table has room for
-constexpr int32_t kFlashMaxBlocksPerUnit = 256;  // query blocks of a unit, over the query heads of its kv head
-constexpr int32_t kFlashColsUnit = 32;           // columns of a strip: a block of mask bytes
-constexpr int32_t kFlashStatCopies = 8;          // each row's maximum and sum fill one block of the unified buffer
-constexpr int32_t kFlashWorkBytes = 8192;        // temporaries of softmax beyond a strip
-constexpr int64_t kFlashMaxPitch = 65535;        // elements between two rows that a copy into L1 can skip
-constexpr int32_t kFlashDenseBytes = 8192;       // buffer through which rows further apart are brought together
-constexpr int32_t kFlashRowBuffers = 5;          // gradient: rows of floats in UB for the careful mode
-constexpr int32_t kFlashSpareRows = 8;           // gradient: rows of statistics beyond a block, which Brcb may fill
+constexpr int32_t kFlashMaxCores = 256;     // logical cores that the unit table has room for
+constexpr int32_t kFlashColsUnit = 32;      // columns of a strip: a block of mask bytes
+constexpr int32_t kFlashStatCopies = 8;     // each row's maximum and sum fill one block of the unified buffer
+constexpr int32_t kFlashWorkBytes = 8192;   // temporaries of softmax beyond a strip
+constexpr int64_t kFlashMaxPitch = 65535;   // elements between two rows that a copy into L1 can skip
+constexpr int32_t kFlashDenseBytes = 8192;  // buffer through which rows further apart are brought together
+constexpr int32_t kFlashRowBuffers = 5;     // gradient: rows of floats in UB for the careful mode
+constexpr int32_t kFlashSpareRows = 8;      // gradient: rows of statistics beyond a block, which Brcb may fill
 
 // Bytes that a row of drop_mask bits takes in UB: kvCols bits that start at any bit, and two bytes more.
 constexpr int32_t FlashDropRowBytes(int32_t kvCols) { return (kvCols / 8 + 4 + 31) / 32 * 32; }
 constexpr int32_t kFlashGeneratorRows = 4;  // rows whose dropout is generated at once
-// Floats of the work strip: for a bias or a mask of the strip's size, or for the three temporaries of a group.
-constexpr int32_t FlashWorkFloats(int32_t stripRows, int32_t kvCols, int32_t dropKind) {
-  const int32_t rows = dropKind == 2 && stripRows < 3 * kFlashGeneratorRows ? 3 * kFlashGeneratorRows : stripRows;
-  return rows * kvCols;
-}
 // Bytes in UB for a row of column numbers and the bits of a group.
 constexpr int32_t FlashGeneratorBytes(int32_t kvCols) { return kvCols * 4 + kFlashGeneratorRows * kvCols / 8; }
 
@@ -99,6 +93,20 @@ struct FlashAttentionScoreShape {
   float softcap;  // 0: none
 };
 
+// Whether scores are biased, capped, masked or dropped: then they take a strip of temporaries.
+constexpr bool FlashChangesScores(const FlashAttentionScoreShape& s) {
+  return s.pseType >= 0 || s.softcap > 0.0f || s.hasMask != 0 || s.dropKind != 0;
+}
+// Whether the numbers of keys and rows count: for a band, slopes, or columns beyond the last key.
+constexpr bool FlashNeedsIndex(const FlashAttentionScoreShape& s) {
+  return s.sparseMode != 0 || s.hasMask != 0 || s.pseType >= 2 || s.packed != 0 || s.Skv % kFlashColsUnit != 0;
+}
+// Floats of the work strip: for a bias or a mask of the strip's size, or for the three temporaries of a group.
+constexpr int32_t FlashWorkFloats(const FlashAttentionScoreShape& s, int32_t stripRows, int32_t kvCols) {
+  if (!FlashChangesScores(s)) return 0;
+  return (s.dropKind == 2 && stripRows < 3 * kFlashGeneratorRows ? 3 * kFlashGeneratorRows : stripRows) * kvCols;
+}
+
 // Sizes of the pieces. Key blocks start at multiples of kvCols, query blocks at multiples of qRows.
 struct FlashAttentionScoreTiles {
   int32_t qRows;        // query rows of a block
@@ -107,7 +115,9 @@ struct FlashAttentionScoreTiles {
   int32_t stripFloats;  // of the buffers for a strip of scores or a few rows of output
   int32_t outElements;  // of the buffer for probabilities or a few rows of output on their way out
   int32_t chunkRows;    // query rows of a unit, a multiple of qRows
-  int32_t superRows;    // keys and values in L1 at a time, a multiple of kvCols
+  int32_t superRows;    // keys and values in L1 at a time, a multiple of kvCols; forward: or a part of it
+  int32_t walkRows;     // forward: keys that a block walks before the next one, a multiple of kvCols
+  int32_t depth;        // forward: tasks that the cube is ahead of the vector unit; 1 only if walkRows are all keys
   int32_t scoreRow;     // scores in the workspace: floats from one row to the next
   int32_t probRow;      // probabilities in the workspace: elements from one row to the next
   int32_t dPad;         // D and Dv rounded up to 16

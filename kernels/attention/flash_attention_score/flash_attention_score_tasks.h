@@ -1,0 +1,141 @@
+// Copyright 2026 The ms_ops_transformer authors. SPDX-License-Identifier: Apache-2.0
+// What a core does, one task after the other: a query block and a key block that it sees.
+//
+// Of a unit, each query block in turn walks the keys of a range of `walkRows`, then each those of the next range.
+#ifndef MST_ATTENTION_FLASH_ATTENTION_SCORE_TASKS_H_
+#define MST_ATTENTION_FLASH_ATTENTION_SCORE_TASKS_H_
+
+#include "attention/flash_attention_score/flash_attention_score_strip.h"
+
+namespace mst {
+
+constexpr int32_t kFlashMaxTasks = 3;  // that are under way at a time
+
+struct FlashTask {
+  FlashSequence sequence;
+  int64_t kvHead;
+  FlashTile tile;  // without columns where the block sees no key of the range
+  int64_t row;     // the query block: of the sequence
+  int64_t rows;
+  int64_t block;    // its number in the unit
+  bool beginsWalk;  // the block's first task of the range
+  bool endsWalk;
+  bool beginsBlock;  // and of all
+  bool endsBlock;
+  int64_t scores;  // places in the rings of tasks: of scores and probabilities,
+  int64_t turn;    //   of products and factors of the output;
+  int64_t state;   //   in that of blocks: of maxima and sums
+};
+
+// The first key block of a query block, at or after the multiple `key` of kvCols and before `keyEnd`, of which it sees
+// something; `keyEnd` or more without one.
+__aicore__ inline int64_t FlashNextKey(const FlashBand& band, int64_t row, int64_t rows, int64_t key, int64_t keyEnd,
+                                       int64_t kvCols) {
+  while (key < keyEnd &&
+         FlashViewOf(band, row, row + rows, key, MinOf(key + kvCols, keyEnd)) == FlashTileView::kHidden) {
+    key += kvCols;
+  }
+  return key;
+}
+
+__aicore__ inline FlashTile FlashTileAt(int64_t head, int64_t key, int64_t keyEnd, int64_t kvCols) {
+  const int64_t cols = MaxOf(0, MinOf(kvCols, keyEnd - key));
+  return {head, key, static_cast<int32_t>(cols), static_cast<int32_t>(RoundUpOf(cols, kFlashColsUnit))};
+}
+
+class FlashTaskWalker {
+ public:
+  __aicore__ inline void Init(const FlashUnitWalker& units, const FlashAttentionScoreShape* shape,
+                              const FlashAttentionScoreTiles* tiles) {
+    units_ = units;
+    G_ = shape->N / shape->Nkv;
+    qRows_ = tiles->qRows;
+    kvCols_ = tiles->kvCols;
+    walkRows_ = tiles->walkRows;
+    key_ = keyEnd_ = walk_ = unitKeyEnd_ = row_ = 0;
+    unit_.rowBegin = unit_.rowEnd = 0;
+    g_ = G_ - 1;
+    depth_ = tiles->depth;
+    tasks_ = 0;
+    walks_ = -1;
+  }
+
+  __aicore__ inline bool Next(FlashTask* task) {
+    const bool beginsWalk = key_ >= keyEnd_;
+    if (beginsWalk && !NextBlock()) return false;
+    const FlashBand& band = unit_.sequence.band;
+    task->sequence = unit_.sequence;
+    task->kvHead = unit_.kvHead;
+    task->tile = FlashTileAt(unit_.kvHead * G_ + g_, key_, keyEnd_, kvCols_);
+    task->row = row_;
+    task->rows = rows_;
+    task->block = block_;
+    key_ = FlashNextKey(band, row_, rows_, key_ + kvCols_, keyEnd_, kvCols_);
+    task->beginsWalk = beginsWalk;
+    task->endsWalk = key_ >= keyEnd_;
+    task->beginsBlock = beginsWalk && isFirstWalk_;
+    task->endsBlock = task->endsWalk && walk_ + walkRows_ >= unitKeyEnd_;
+    walks_ += beginsWalk;
+    task->scores = tasks_ % (2 * depth_ + 1);
+    task->turn = tasks_ % (depth_ + 1);
+    task->state = walks_ % (depth_ + 1);
+    ++tasks_;
+    return true;
+  }
+
+ private:
+  // Of the range, else the first block of the next range, else of the next unit.
+  __aicore__ inline bool NextBlock() {
+    row_ += qRows_;
+    ++block_;
+    if (row_ >= unit_.rowEnd) {
+      row_ = unit_.rowBegin;
+      ++g_;
+    }
+    if (g_ >= G_) {
+      g_ = 0;
+      block_ = 0;
+      walk_ += walkRows_;
+      isFirstWalk_ = false;
+      if (walk_ >= unitKeyEnd_ && !NextUnit()) return false;
+    }
+    const FlashBand& band = unit_.sequence.band;
+    rows_ = MinOf(qRows_, unit_.rowEnd - row_);
+    keyEnd_ = MinOf(FlashKeyEnd(band, row_ + rows_), walk_ + walkRows_);
+    const int64_t key = MaxOf(walk_, FlashKeyBegin(band, row_) / kvCols_ * kvCols_);
+    key_ = FlashNextKey(band, row_, rows_, key, keyEnd_, kvCols_);
+    return true;
+  }
+
+  __aicore__ inline bool NextUnit() {
+    if (!units_.Next(&unit_)) return false;
+    unitKeyEnd_ = FlashKeyEnd(unit_.sequence.band, unit_.rowEnd);
+    walk_ = FlashKeyBegin(unit_.sequence.band, unit_.rowBegin) / walkRows_ * walkRows_;
+    isFirstWalk_ = true;  // also without a visible key: the rows are written
+    row_ = unit_.rowBegin;
+    return true;
+  }
+
+  FlashUnitWalker units_;
+  FlashUnit unit_;
+  int64_t G_;
+  int64_t qRows_;
+  int64_t kvCols_;
+  int64_t walkRows_;
+  int64_t depth_;
+  int64_t tasks_;       // so far
+  int64_t walks_;       // and those that began a walk, less 1
+  int64_t walk_;        // where the range of keys begins
+  int64_t unitKeyEnd_;  // of all that the unit sees
+  bool isFirstWalk_;
+  int64_t g_;  // of the query heads of the unit's kv head
+  int64_t row_;
+  int64_t rows_;
+  int64_t block_;
+  int64_t key_;  // of the next task; at or beyond keyEnd_: the block has no more in this range
+  int64_t keyEnd_;
+};
+
+}  // namespace mst
+
+#endif  // MST_ATTENTION_FLASH_ATTENTION_SCORE_TASKS_H_
