@@ -76,23 +76,21 @@ def check_units(tiling, units, platform):
 
 
 def left_bytes(rows, depth, most, element):
-    """Of L1 for the left operand of a Matmul: two blocks of at most `most` rows and 256 bytes."""
-    return 2 * min(most, -(-rows // 16) * 16) * min(256, -(-depth * element // 32) * 32)
+    """Of L1 for the left operand of a Matmul: up to two blocks of at most `most` rows and 256 bytes."""
+    blocks = 2 if rows > most or depth * element > 256 else 1
+    return blocks * min(most, -(-rows // 16) * 16) * min(256, -(-depth * element // 32) * 32)
 
 
 def check_tiles(t, size, platform, l1Bytes):
-    """`l1Bytes`: what the Matmul objects take, and a vector core beside key and value."""
-    element = BYTES[size["dtype"]]
+    """`l1Bytes`: what the Matmul objects take, and a vector core in all."""
     assert t["qRows"] > 0 and t["kvCols"] > 0 and t["stripRows"] > 0 and t["qRows"] % t["stripRows"] == 0
     assert t["chunkRows"] > 0 and t["chunkRows"] % t["qRows"] == 0
-    assert t["superRows"] % 16 == 0 and (t["superRows"] % t["kvCols"] == 0 or t["kvCols"] % t["superRows"] == 0)
-    assert t["depth"] == 0 or t["walkRows"] >= size["keys"]
+    assert t["superRows"] % 16 == 0
     assert t["dPad"] >= size["D"] and t["dvPad"] >= size["Dv"] and t["dPad"] % 16 == t["dvPad"] % 16 == 0
     assert t["scoreRow"] >= t["kvCols"] and t["scoreRow"] * 4 % 32 == 0
     if platform["soc"] != "cpu":
-        panel = t["superRows"] * (t["dPad"] + t["dvPad"]) * element  # keys and values of a super-block
-        lefts, rows = l1Bytes
-        assert lefts + 2 * (rows + panel) <= platform["l1Bytes"], f"{lefts} + 2 * ({rows} + {panel}) bytes of L1"
+        lefts, own = l1Bytes
+        assert lefts + 2 * own <= platform["l1Bytes"], f"{lefts} + 2 * {own} bytes of L1"
     assert t["workspaceBytes"] >= t["cores"] * t["coreWorkspaceBytes"] and t["coreWorkspaceBytes"] % 32 == 0
 
 
@@ -108,7 +106,10 @@ def test_forward(problem, soc):
         return
     element = BYTES[size["dtype"]]
     lefts = left_bytes(t["qRows"], size["D"], 128, element) + left_bytes(t["qRows"], t["kvCols"], 128, element)
-    check_tiles(t, size, PLATFORMS[soc], (lefts, 0))
+    check_tiles(t, size, PLATFORMS[soc], (lefts, (t["superRows"] * t["dPad"] + t["valueRows"] * t["dvPad"]) * element))
+    for rows in (t["superRows"], t["valueRows"]):  # in L1: whole key blocks, or a part of one
+        assert rows % 16 == 0 and (rows % t["kvCols"] == 0 or t["kvCols"] % rows == 0)
+    assert t["walkRows"] % t["kvCols"] == 0 and (t["depth"] == 0 or t["walkRows"] >= size["keys"])
     check_units(t, sum(size["nkv"] * -(-rows // t["chunkRows"]) for rows in size["rows"]), PLATFORMS[soc])
 
 
@@ -126,7 +127,9 @@ def test_gradient(problem, soc):
     element, width = BYTES[size["dtype"]], max(size["D"], size["Dv"])
     products = [(t["qRows"], width), (t["kvCols"], t["qRows"]), (t["qRows"], t["kvCols"])]
     lefts = sum(left_bytes(rows, depth, 64, element) for rows, depth in products)
-    check_tiles(t, size, PLATFORMS[soc], (lefts, t["qRows"] * (t["dPad"] + t["dvPad"]) * element))
+    own = (t["qRows"] + t["superRows"]) * (t["dPad"] + t["dvPad"]) * element
+    check_tiles(t, size, PLATFORMS[soc], (lefts, own))
+    assert t["superRows"] % t["kvCols"] == 0
     check_units(t, t["pairUnits"] + t["pseUnits"] + t["sinkUnits"], PLATFORMS[soc])
     assert t["keyRows"] > 0 or size["Skv"] == 0
     assert t["sinkUnits"] == (size["N"] if "sink" in inputs else 0)
@@ -143,5 +146,5 @@ def test_sums_are_split_the_same_way_by_any_number_of_threads(problem, threads):
             tilings.append(plan("flash_attention_score", inputs, attrs, "cpu"))
     finally:
         _native.set_num_threads(0)
-    for name in ("qRows", "kvCols", "stripRows", "superRows"):
+    for name in ("qRows", "kvCols", "stripRows", "superRows", "walkRows"):
         assert tilings[0][name] == tilings[1][name], name

@@ -210,6 +210,13 @@ const std::vector<Case> kLimits = {
      },
      {"DataCopy", "writes the input 'x'"},
      true},
+    {"basic block of softmax",
+     [](Fixture& f) {
+       LocalTensor<float> t = f.calc.Get<float>();
+       SoftmaxFlashV2<float, false, false, true>(t, t, t, t, t, t, t, SoftMaxTiling{}, SoftMaxShapeInfo{2, 64, 2, 64});
+     },
+     {"SoftmaxFlashV2", "multiple of 8 rows and of 64 columns"},
+     false},
     {"working memory of a reduction",
      [](Fixture& f) {
        TBuf<TPosition::VECCALC> work;

@@ -63,7 +63,7 @@ class FlashAttentionScoreKernel {
     own += (depth + 1) * tiles_->qRows * tiles_->dvPad * sizeof(float);
     GM_ADDR denseValues = own + tiles_->superRows * tiles_->dPad * sizeof(T);
     keys_.Init(pipe, key, own, tiles_->superRows, shape_->D, tiles_->dPad, shape_->kRow);
-    values_.Init(pipe, value, denseValues, tiles_->superRows, shape_->Dv, tiles_->dvPad, shape_->vRow);
+    values_.Init(pipe, value, denseValues, tiles_->valueRows, shape_->Dv, tiles_->dvPad, shape_->vRow);
     own += tiling->denseBytes;
     stateGm_.SetGlobalBuffer(reinterpret_cast<__gm__ float*>(own));
 
@@ -79,6 +79,7 @@ class FlashAttentionScoreKernel {
   __aicore__ inline void Process() {
     const int64_t depth = tiles_->depth;
     probsOut_ = GetTPipePtr()->AllocEventID<AscendC::HardEvent::MTE3_S>();
+    pieces_ = CeilDivOf(tiles_->kvCols, MinOf(tiles_->superRows, tiles_->valueRows));
     bool more = true;
     begun_ = 0;
     scoresAwaited_ = productsAwaited_ = false;
@@ -88,18 +89,19 @@ class FlashAttentionScoreKernel {
       const FlashTask* first = TaskAt(i);
       const FlashTask* middle = TaskAt(i - depth);
       const FlashTask* last = TaskAt(i - 2 * depth);
-      if (depth == 0 && first != nullptr) Scores(*first);
+      for (int64_t piece = 0; depth == 0 && first != nullptr && piece < pieces_; ++piece) Scores(*first, piece);
       AwaitScores();
       if (first != nullptr) LoadKeys(*first, first->tile.key);
       if (middle != nullptr) BeginStrips(*middle);
       int64_t row = 0;
-      if (depth != 0) {  // the vector unit has a strip to do while the cube gets its work
-        if (middle != nullptr) row = Strips(*middle, 0, tiles_->stripRows);
-        if (last != nullptr) Products(*last);
-        if (first != nullptr) Scores(*first);
+      // The vector unit has strips to do while the cube gets its work, piece by piece.
+      for (int64_t piece = 0; depth != 0 && piece < pieces_; ++piece) {
+        if (middle != nullptr) row = Strips(*middle, row, tiles_->stripRows + piece * tiles_->qRows / pieces_);
+        if (last != nullptr) Products(*last, piece);
+        if (first != nullptr) Scores(*first, piece);
       }
       if (middle != nullptr) EndStrips(*middle, row);
-      if (depth == 0 && last != nullptr) Products(*last);
+      for (int64_t piece = 0; depth == 0 && last != nullptr && piece < pieces_; ++piece) Products(*last, piece);
       if (last != nullptr) AddProducts(*last);
       if (middle != nullptr) LoadValues(*middle, middle->tile.key);
     }
@@ -121,7 +123,6 @@ class FlashAttentionScoreKernel {
   }
   // Probabilities lie where their scores were: elements from one row to the next.
   __aicore__ inline int64_t probPitch() const { return tiles_->scoreRow * kProbsOfScore; }
-  __aicore__ inline int64_t SuperOf(int64_t key) const { return key / tiles_->superRows * tiles_->superRows; }
 
   // Of an object only one product is under way: a card counts what it waits for.
   __aicore__ inline void AwaitScores() {
@@ -136,32 +137,38 @@ class FlashAttentionScoreKernel {
   // Key and value from `key` on come to L1 as soon as there is room, which is when the product before is done.
   __aicore__ inline void LoadKeys(const FlashTask& task, int64_t key) {
     if (task.tile.cols == 0) return;
-    keys_.Load(task.sequence, task.kvHead, SuperOf(key),
+    keys_.Load(task.sequence, task.kvHead, key / tiles_->superRows * tiles_->superRows,
                task.sequence.index * shape_->kBatch + task.kvHead * shape_->kHead);
   }
   __aicore__ inline void LoadValues(const FlashTask& task, int64_t key) {
     if (task.tile.cols == 0) return;
-    values_.Load(task.sequence, task.kvHead, SuperOf(key),
+    values_.Load(task.sequence, task.kvHead, key / tiles_->valueRows * tiles_->valueRows,
                  task.sequence.index * shape_->vBatch + task.kvHead * shape_->vHead);
   }
 
-  // A key block that is more than L1 has room for comes in pieces.
-  __aicore__ inline void Scores(const FlashTask& task) {
+  // Keys [begin, end) of a piece of the key block: of all if L1 has room for that. There are no more than pieces_.
+  __aicore__ inline void PieceOf(const FlashTile& tile, int64_t piece, int64_t rows, int64_t* begin,
+                                 int64_t* end) const {
+    const int64_t most = MinOf(rows, tiles_->kvCols);
+    *end = MinOf(tile.key + (piece + 1) * most, tile.key + tile.cols);
+    *begin = MinOf(tile.key + piece * most, *end);
+  }
+
+  __aicore__ inline void Scores(const FlashTask& task, int64_t piece) {
+    int64_t key, keyEnd;
+    PieceOf(task.tile, piece, tiles_->superRows, &key, &keyEnd);
+    if (key == keyEnd) return;
     const FlashSequence& sequence = task.sequence;
-    const int64_t keyEnd = task.tile.key + task.tile.cols;
     const int64_t queryOffset =
         sequence.index * shape_->qBatch + task.tile.head * shape_->qHead + (sequence.rowBase + task.row) * shape_->qRow;
-    for (int64_t key = task.tile.key, next; key < keyEnd; key = next) {
-      next = MinOf(keyEnd, SuperOf(key) + tiles_->superRows);
-      AwaitScores();
-      LoadKeys(task, key);
-      scoreMatmul.SetOrgShape(task.rows, keys_.rows(), shape_->qRow, shape_->D, tiles_->scoreRow);
-      scoreMatmul.SetSingleShape(task.rows, next - key, shape_->D);
-      scoreMatmul.SetTensorA(queryGm_[queryOffset]);
-      scoreMatmul.SetTensorB(keys_.Rows(key - SuperOf(key)), true);
-      scoreMatmul.template IterateAll<false>(scoresGm_[ScoresOffset(task) + key - task.tile.key], 0, false, true);
-      scoresAwaited_ = true;
-    }
+    AwaitScores();
+    LoadKeys(task, key);
+    scoreMatmul.SetOrgShape(task.rows, keys_.rows(), shape_->qRow, shape_->D, tiles_->scoreRow);
+    scoreMatmul.SetSingleShape(task.rows, keyEnd - key, shape_->D);
+    scoreMatmul.SetTensorA(queryGm_[queryOffset]);
+    scoreMatmul.SetTensorB(keys_.Rows(key % tiles_->superRows), true);
+    scoreMatmul.template IterateAll<false>(scoresGm_[ScoresOffset(task) + key - task.tile.key], 0, false, true);
+    scoresAwaited_ = true;
   }
 
   __aicore__ inline void BeginStrips(const FlashTask& task) {
@@ -172,21 +179,19 @@ class FlashAttentionScoreKernel {
     }
   }
 
-  __aicore__ inline void Products(const FlashTask& task) {
-    if (task.tile.cols == 0) return;
-    AscendC::WaitFlag<AscendC::HardEvent::MTE3_S>(probsOut_);  // the cube reads the probabilities next
-    const int64_t keyEnd = task.tile.key + task.tile.cols;
-    for (int64_t key = task.tile.key, next; key < keyEnd; key = next) {
-      next = MinOf(keyEnd, SuperOf(key) + tiles_->superRows);
-      AwaitProducts();
-      LoadValues(task, key);
-      valueMatmul.SetOrgShape(task.rows, shape_->Dv, probPitch(), values_.rows(), tiles_->dvPad);
-      valueMatmul.SetSingleShape(task.rows, shape_->Dv, next - key);
-      valueMatmul.SetTensorA(probsGm_[ScoresOffset(task) * kProbsOfScore + key - task.tile.key]);
-      valueMatmul.SetTensorB(values_.Rows(key - SuperOf(key)));
-      valueMatmul.template IterateAll<false>(productsGm_[ProductsOffset(task)], key != task.tile.key, false, true);
-      productsAwaited_ = true;
-    }
+  __aicore__ inline void Products(const FlashTask& task, int64_t piece) {
+    int64_t key, keyEnd;
+    PieceOf(task.tile, piece, tiles_->valueRows, &key, &keyEnd);
+    if (key == keyEnd) return;
+    if (piece == 0) AscendC::WaitFlag<AscendC::HardEvent::MTE3_S>(probsOut_);  // the probabilities are there
+    AwaitProducts();
+    LoadValues(task, key);
+    valueMatmul.SetOrgShape(task.rows, shape_->Dv, probPitch(), values_.rows(), tiles_->dvPad);
+    valueMatmul.SetSingleShape(task.rows, shape_->Dv, keyEnd - key);
+    valueMatmul.SetTensorA(probsGm_[ScoresOffset(task) * kProbsOfScore + key - task.tile.key]);
+    valueMatmul.SetTensorB(values_.Rows(key % tiles_->valueRows));
+    valueMatmul.template IterateAll<false>(productsGm_[ProductsOffset(task)], piece != 0, false, true);
+    productsAwaited_ = true;
   }
 
   // And what follows a block's last.
@@ -218,7 +223,7 @@ class FlashAttentionScoreKernel {
     output_.ResetOutput(task.rows);
     for (int64_t key = next(FlashKeyBegin(band, task.row) / kvCols * kvCols); key < keyEnd; key = next(key + kvCols)) {
       part.tile = FlashTileAt(task.tile.head, key, keyEnd, kvCols);
-      Scores(part);
+      for (int64_t piece = 0; piece < pieces_; ++piece) Scores(part, piece);
       AwaitScores();
       for (int64_t r = 0; r < task.rows; r += tiles_->stripRows) Strip(part, r, true);
     }
@@ -250,12 +255,12 @@ class FlashAttentionScoreKernel {
       AscendC::CompareScalar(strip_.Bits(), scores, kFlashHidden, AscendC::CMPMODE::NE, compareCount);
       AscendC::PipeBarrier<PIPE_V>();
     }
-    const uint32_t m = static_cast<uint32_t>(rows);
-    const uint32_t k = static_cast<uint32_t>(tile.colsPad);
-    AscendC::SoftmaxFlashV2<float, true>(scores, output_.Sum(task, r), output_.Max(task, r), scores,
-                                         output_.Alpha(task, r), output_.Sum(task, r), output_.Max(task, r),
-                                         strip_.Work().template ReinterpretCast<uint8_t>(), SoftMaxTiling{},
-                                         AscendC::SoftMaxShapeInfo{m, k, m, k});
+    // Basic blocks, which a card has a faster way for.
+    if (rows % 8 == 0 && tile.colsPad % kRepeatFloats == 0) {
+      OnlineSoftmax<true>(scores, task, r, rows);
+    } else {
+      OnlineSoftmax<false>(scores, task, r, rows);
+    }
     AscendC::PipeBarrier<PIPE_V>();
     dropout_.Apply(scores, strip_.Work(), task.sequence, tile, task.row + r, rows);
     if (careful) {
@@ -265,6 +270,17 @@ class FlashAttentionScoreKernel {
       StoreProbs(scores, task, r, rows);
     }
     scoresQue_.FreeTensor(scores);
+  }
+
+  template <bool kBasicBlock>
+  __aicore__ inline void OnlineSoftmax(const AscendC::LocalTensor<float>& scores, const FlashTask& task, int64_t r,
+                                       int64_t rows) {
+    const uint32_t m = static_cast<uint32_t>(rows);
+    const uint32_t k = static_cast<uint32_t>(task.tile.colsPad);
+    AscendC::SoftmaxFlashV2<float, true, false, kBasicBlock>(
+        scores, output_.Sum(task, r), output_.Max(task, r), scores, output_.Alpha(task, r), output_.Sum(task, r),
+        output_.Max(task, r), strip_.Work().template ReinterpretCast<uint8_t>(), SoftMaxTiling{},
+        AscendC::SoftMaxShapeInfo{m, k, m, k});
   }
 
   __aicore__ inline void StoreProbs(const AscendC::LocalTensor<float>& probs, const FlashTask& task, int64_t r,
@@ -322,6 +338,7 @@ class FlashAttentionScoreKernel {
   FlashTaskWalker walker_;
   FlashTask tasks_[kFlashMaxTasks];  // a ring of those that are under way
   int64_t begun_;
+  int64_t pieces_;  // of a key block in L1
   bool scoresAwaited_;
   bool productsAwaited_;
   AscendC::TEventID probsOut_;  // the probabilities of a task are in the workspace

@@ -116,7 +116,7 @@ __aicore__ inline TCubeTiling FlashCubeTiling(int64_t M, int64_t N, int64_t K, i
   t.baseK = FlashCubeDepth(K, elementBytes);
   t.stepM = t.stepN = 1;
   t.stepKa = 1;
-  t.depthA1 = 2;
+  t.depthA1 = FlashCubeLeftBuffers(M, K, rows, elementBytes);
   t.stepKb = t.depthB1 = static_cast<int32_t>(CeilDivOf(K, t.baseK));
   t.dbL0A = t.dbL0B = t.dbL0C = 2;
   t.batchM = t.batchN = t.singleBatchM = t.singleBatchN = 1;

@@ -15,11 +15,15 @@ namespace {
 constexpr int64_t kMaxSuperRows = 16384;  // rows that one copy into L1 can have
 constexpr int64_t kStateRows = 2048;      // query rows of a unit whose state is kept between super-blocks
 
-// Best first; the last fits everywhere. Products of 16 bits take longer to store than to compute: fewer rows for them.
+// Best first, for the CPU; the last fits everywhere. Products of 16 bits take longer to store than to compute: fewer
+// rows for them.
 constexpr FlashCandidate kCpuCandidates[] = {{192, 512, 4}, {96, 512, 4},  {64, 512, 4}, {32, 256, 8},
                                              {32, 128, 16}, {16, 128, 16}, {16, 64, 16}, {16, 32, 16}};
-constexpr FlashCandidate kCardCandidates[] = {{128, 256, 16}, {64, 256, 16}, {64, 128, 16}, {32, 128, 16},
-                                              {16, 128, 16},  {16, 64, 16},  {16, 32, 16}};
+// Best first by the cost model, for the card. Softmax is fastest on 512 columns and on large strips.
+constexpr FlashCandidate kCardCandidates[] = {{128, 512, 16}, {128, 256, 32}, {128, 256, 16},
+                                              {64, 256, 16},  {64, 128, 16},  {32, 128, 16},
+                                              {16, 128, 16},  {16, 64, 16},   {16, 32, 16}};
+constexpr int64_t kMaxPieces = 2;   // in which a key block may come to L1 of the card
 constexpr int64_t kFewKeys = 4096;  // with less, what a block computes beyond a diagonal counts
 constexpr int32_t kMaxRowsOfShortDiagonal = 64;
 constexpr int32_t kMaxRowsOf16Bits = 96;
@@ -147,11 +151,24 @@ FlashCandidate CandidateFor(const FlashAttentionScoreProblem& p, const Platform&
     fitted = Fitted(*c, longest);
     if (c->qRows > mostRows) continue;
     if (UbBytes(p, fitted, dvPad, DepthOf(platform)) <= platform.ubBytes &&
-        fitted.kvCols <= L1Rows(p, platform, fitted, dPad, dvPad)) {
+        fitted.kvCols <= (platform.isCpu() ? 1 : kMaxPieces) * L1Rows(p, platform, fitted, dPad, dvPad)) {
       break;
     }
   }
   return fitted;
+}
+
+// Parts of a key block of which L1 has room for so many elements: of keys and values, or of values only, since products
+// are needed later than scores.
+void SetPieces(int64_t l1Elements, FlashAttentionScoreTiles* t) {
+  t->superRows = t->valueRows = t->kvCols;
+  while (int64_t{t->superRows} * t->dPad + int64_t{t->valueRows} * t->dvPad > l1Elements) {
+    if (t->valueRows == t->superRows) {
+      t->valueRows /= 2;
+    } else {
+      t->superRows /= 2;
+    }
+  }
 }
 
 int64_t TasksOf(const FlashAttentionScoreShape& s, const Platform& platform) {
@@ -189,11 +206,8 @@ Status FlashAttentionScoreTiling(const FlashAttentionScoreProblem& problem, cons
   const int64_t l1Rows = L1Rows(problem, platform, best, t.dPad, t.dvPad);
   if (l1Rows < kFlashHeadPad) return FlashTooWide("FlashAttentionScore", s, platform);
   const int64_t allRows = std::max<int64_t>(RoundUp(longest.keys, t.kvCols), t.kvCols);
-  t.superRows = static_cast<int32_t>(std::min(RoundDown(l1Rows, t.kvCols), allRows));
-  if (t.superRows == 0) {
-    t.superRows = t.kvCols / 2;
-    while (t.superRows > l1Rows) t.superRows /= 2;
-  }
+  t.superRows = t.valueRows = static_cast<int32_t>(std::min(RoundDown(l1Rows, t.kvCols), allRows));
+  if (t.superRows == 0) SetPieces(l1Rows * (t.dPad + t.dvPad), &t);
   // The CPU arranges a super-block once for all that walk it. The card streams keys and values through L1, and a block
   // stays where it is until it has seen all.
   t.depth = static_cast<int32_t>(DepthOf(platform));

@@ -26,7 +26,7 @@ constexpr int32_t FlashGeneratorBytes(int32_t kvCols) { return kvCols * 4 + kFla
 
 // The blocks in which the cube multiplies, for host and device: `rows` of the left operand by up to 128 columns of the
 // right one, along K as many elements as two blocks in L0A and L0B of 64 KB leave room for. The left operand comes from
-// GM block by block through two buffers in L1.
+// GM block by block, through two buffers in L1 if it is more than one.
 constexpr int32_t kFlashCubeRows = 128;
 constexpr int32_t kFlashGradCubeRows = 64;
 constexpr int32_t kFlashCubeCols = 128;
@@ -37,9 +37,13 @@ constexpr int32_t FlashCubeDepth(int64_t K, int64_t elementBytes) {
   const int64_t unit = 32 / elementBytes, most = 32768 / (kFlashCubeCols * elementBytes);
   return static_cast<int32_t>(K < most ? (K + unit - 1) / unit * unit : most);
 }
+constexpr int32_t FlashCubeLeftBuffers(int64_t M, int64_t K, int32_t rows, int64_t elementBytes) {
+  return M > rows || K > FlashCubeDepth(K, elementBytes) ? 2 : 1;
+}
 // Bytes of L1 that a Matmul object takes for its left operand.
 constexpr int64_t FlashCubeLeftBytes(int64_t M, int64_t K, int32_t rows, int64_t elementBytes) {
-  return int64_t{2} * FlashCubeSide(M, rows) * FlashCubeDepth(K, elementBytes) * elementBytes;
+  return int64_t{FlashCubeLeftBuffers(M, K, rows, elementBytes)} * FlashCubeSide(M, rows) *
+         FlashCubeDepth(K, elementBytes) * elementBytes;
 }
 
 // The call. Strides are in elements; a packed layout has the sequences one after the other in rows, batch strides 0.
@@ -115,7 +119,8 @@ struct FlashAttentionScoreTiles {
   int32_t stripFloats;  // of the buffers for a strip of scores or a few rows of output
   int32_t outElements;  // of the buffer for probabilities or a few rows of output on their way out
   int32_t chunkRows;    // query rows of a unit, a multiple of qRows
-  int32_t superRows;    // keys and values in L1 at a time, a multiple of kvCols; forward: or a part of it
+  int32_t superRows;    // keys and values in L1 at a time, a multiple of kvCols; forward: keys, or a part of kvCols
+  int32_t valueRows;    // forward: values in L1 at a time, likewise
   int32_t walkRows;     // forward: keys that a block walks before the next one, a multiple of kvCols
   int32_t depth;        // forward: tasks that the cube is ahead of the vector unit; 1 only if walkRows are all keys
   int32_t scoreRow;     // scores in the workspace: floats from one row to the next

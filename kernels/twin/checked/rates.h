@@ -100,7 +100,7 @@ struct Pass {
   Over over;
   int times;
 };
-constexpr int kMaxPasses = 15;
+constexpr int kMaxPasses = 16;
 struct Sequence {
   const char* name;
   Pass passes[kMaxPasses];
@@ -117,6 +117,23 @@ constexpr Sequence kSequences[] = {
       {"Sub", Over::kElements, 1},
       {"Exp", Over::kElements, 1},
       {"Add", Over::kElements, 1},
+      {"BlockReduceSum", Over::kRowOf64, 1},
+      {"BlockReduceSum", Over::kRowOf8, 1},
+      {"Brcb", Over::kRowOf8, 1},
+      {"Mul", Over::kRowOf8, 1},
+      {"Add", Over::kRowOf8, 1}}},
+    {"SoftmaxFlashV2 of 512 columns",  // isBasicBlock
+     {{"BlockReduceMax", Over::kElements, 1},
+      {"BlockReduceMax", Over::kRowOf64, 1},
+      {"BlockReduceMax", Over::kRowOf8, 1},
+      {"Brcb", Over::kRowOf8, 1},
+      {"Copy", Over::kRowOf8, 1},
+      {"Max", Over::kRowOf8, 1},
+      {"Sub", Over::kElements, 1},
+      {"Sub", Over::kRowOf8, 1},
+      {"Exp", Over::kRowOf8, 1},
+      {"Exp", Over::kElements, 1},
+      {"BlockReduceSum", Over::kElements, 1},
       {"BlockReduceSum", Over::kRowOf64, 1},
       {"BlockReduceSum", Over::kRowOf8, 1},
       {"Brcb", Over::kRowOf8, 1},
