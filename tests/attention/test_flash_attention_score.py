@@ -44,6 +44,7 @@ def _nan_dout(douts):
     douts["out"][0, 1, 10] = np.inf
 
 
+WIDE = ("float32", "bfloat16")  # of rows that fill L1
 CASES = [
     case("tiny", Sq=3, Skv=4, Nkv=1, D=3, Dv=2, graph="all"),
     case("one", Sq=1, N=1, D=1, Dv=1, zeros=True, at_least=1.0),
@@ -60,8 +61,7 @@ CASES = [
     case("gradient_tile", Sq=128, Skv=512),
     case("gradient_tile_plus_1", Sq=129, Skv=64),
     case("two_tiles_plus", Sq=200, Skv=515),
-    case("super_blocks", N=2, Nkv=1, Sq=20, Skv=2300, D=1024, Dv=256, sparse_mode=3, dtypes=("float32", "bfloat16"),
-         cpu_tiling=True),
+    case("super_blocks", N=2, Nkv=1, Sq=20, Skv=2300, D=1024, Dv=256, sparse_mode=3, cpu_tiling=True, dtypes=WIDE),
     case("rows_far_apart", layout="SBH", B=130, N=1, Sq=3, Skv=5, D=512, dtypes=("float32", "float16")),
     case("long_keys", Sq=5, N=1, Skv=2081, D=24),
     case("long_rows", Sq=700, N=1, Skv=33, D=24),
