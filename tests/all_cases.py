@@ -25,7 +25,7 @@ def modules():
 
 def launches(run, every_dtype=False, run_for_cpu=None):
     """Passes every launch to `run`, large cases in one dtype in turn or in all; yields the name of what comes next.
-    To `run_for_cpu` only those whose kernel goes another way with the tiling of the CPU."""
+    To `run_for_cpu` those that are there for the tiling of the CPU."""
     for module in modules():
         name = module.__name__.removeprefix("cases_test_")
         if hasattr(module, "launch_all"):
@@ -37,6 +37,7 @@ def launches(run, every_dtype=False, run_for_cpu=None):
                 yield f"{name} {c.name}-{dtype}"
                 ins, douts, _, _ = module.OP.draw(c, dtype)
                 douts = {"d" + output: x for output, x in douts.items()}
-                for each in (run, run_for_cpu if c.get("cpu_tiling") else None):
-                    if each is not None:
+                runs = {"card": run, "cpu": run_for_cpu}
+                for tiling in c.get("tilings", ("card",)):
+                    if each := runs[tiling]:
                         module.OP.launch(c, each, **{k: v.copy() for k, v in ins.items()}, **douts)

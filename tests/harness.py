@@ -217,13 +217,13 @@ class Op:
         self.check(c, [to_numpy(g) for g in _tuple(grads)], gradients, where)
 
     def check_twin(self, c, dtype):
-        """The kernels without MindSpore: fast library with 1 and 2 threads (same bits), then the checked one."""
+        """The kernels without MindSpore: fast library with 1 and 2 threads (same bits), then the checked one, with the
+        tiling of the card unless the case says otherwise."""
         ins, douts, results, gradients = self.prepare(c, dtype)
         cotangents, first = {"d" + name: d for name, d in douts.items()}, None
-        libraries = [("fast", 1), ("fast", 2), ("checked", 1)]
-        if c.get("cpu_tiling"):
-            libraries.append(("checked_cpu", 1))
-        for library, threads in libraries:
+        checked = {"card": "checked", "cpu": "checked_cpu"}
+        tilings = [checked[tiling] for tiling in c.get("tilings", ("card",))]
+        for library, threads in [("fast", 1), ("fast", 2), *((library, 1) for library in tilings)]:
             launcher = Launcher(library, threads)
             outs, grads = self.launch(c, launcher, **{k: v.copy() for k, v in ins.items()}, **cotangents)
             outs, grads = [x for x in outs if x is not None], [x for x in _tuple(grads) if x is not None]

@@ -51,7 +51,7 @@ CASES = [
     case("drop_bits_bsh", layout="BSH", B=2, Sq=20, Skv=30, drop=True, keep_prob=0.5, stats=True),
     case("drop_keeps_all", Sq=20, Skv=30, drop=True, keep_prob=1.0),
     case("super_blocks", N=2, Nkv=1, Sq=20, Skv=1500, D=1024, Dv=256, sparse_mode=3, softcap=2.0, sink=True,
-         at_least=4.0, drop=True, keep_prob=0.8, pse=(1, 1, 20, 1500), dtypes=("float32",), cpu_tiling=True),
+         at_least=4.0, drop=True, keep_prob=0.8, pse=(1, 1, 20, 1500), dtypes=("float32",), tilings=("card", "cpu")),
     case("everything", B=2, N=4, Nkv=2, Sq=70, Skv=530, D=24, Dv=40, sparse_mode=4, pre_tokens=400, next_tokens=2,
          softcap=2.0, sink=True, at_least=4.0, drop=True, keep_prob=0.8, pse=(1, 4, 70, 530), pse_type=0, stats=True,
          graph="all"),

@@ -61,7 +61,9 @@ CASES = [
     case("gradient_tile", Sq=128, Skv=512),
     case("gradient_tile_plus_1", Sq=129, Skv=64),
     case("two_tiles_plus", Sq=200, Skv=515),
-    case("super_blocks", N=2, Nkv=1, Sq=20, Skv=2300, D=1024, Dv=256, sparse_mode=3, cpu_tiling=True, dtypes=WIDE),
+    case(
+        "super_blocks", N=2, Nkv=1, Sq=20, Skv=2300, D=1024, Dv=256, sparse_mode=3, dtypes=WIDE, tilings=("card", "cpu")
+    ),
     case("rows_far_apart", layout="SBH", B=130, N=1, Sq=3, Skv=5, D=512, dtypes=("float32", "float16")),
     case("long_keys", Sq=5, N=1, Skv=2081, D=24),
     case("long_rows", Sq=700, N=1, Skv=33, D=24),
@@ -85,7 +87,10 @@ CASES = [
     case("width_104", Sq=9, Skv=11, D=104),
     case("width_192_128", N=1, Sq=33, Skv=66, D=192, Dv=128),
     case("width_257", N=1, Sq=9, Skv=19, D=257, Dv=255),
-    case("width_1024", N=1, Sq=5, Skv=19, D=1024, Dv=256),
+    case("width_1024", N=1, Sq=5, Skv=19, D=1024, dtypes=("float16", "bfloat16")),
+    case(
+        "width_1024_float32", N=1, Sq=5, Skv=19, D=1024, dtypes=("float32",), tilings=("cpu",)
+    ),  # L1 of the card is less
     case("tail_of_128", Sq=137, N=1, Skv=137, D=32, sparse_mode=3),
     case("statistics", Sq=20, Skv=600, stats=True, graph="all"),
     case("statistics_bsh", layout="BSH", B=2, N=4, Nkv=2, Sq=33, Skv=70, stats=True),
