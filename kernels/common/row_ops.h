@@ -149,7 +149,7 @@ __aicore__ inline void RowMulAdd(const AscendC::LocalTensor<float>& dst, const A
 
 // sums[row] = sum of a[row, :] * b[row, :]; bPitch as factorPitch. `products`, which may be `a`: room for the
 // tile or, where rows are long, for kDotStrip columns, on which strip after strip is added up.
-constexpr int64_t kDotStrip = 1024;  // columns
+constexpr int64_t kDotStrip = 2048;  // columns
 __aicore__ inline void RowDot(const AscendC::LocalTensor<float>& sums, const AscendC::LocalTensor<float>& products,
                               const AscendC::LocalTensor<float>& a, const AscendC::LocalTensor<float>& b,
                               const AscendC::LocalTensor<float>& work, int64_t rows, int64_t cols, int64_t pitch,
@@ -218,6 +218,13 @@ __aicore__ inline void RowsWithSpread(const AscendC::LocalTensor<float>& dst, co
   AscendC::PipeBarrier<PIPE_V>();
 }
 
+// dst[row, :] = tile[row, :] * value[row]
+__aicore__ inline void RowMulSpread(const AscendC::LocalTensor<float>& dst, const AscendC::LocalTensor<float>& tile,
+                                    const AscendC::LocalTensor<float>& spread, int64_t rows, int64_t cols,
+                                    int64_t pitch) {
+  RowsWithSpread<MulInstruction>(dst, tile, spread, rows, cols, pitch);
+}
+
 // dst[row, :] = tile[row, :] - value[row]
 __aicore__ inline void RowSubSpread(const AscendC::LocalTensor<float>& dst, const AscendC::LocalTensor<float>& tile,
                                     const AscendC::LocalTensor<float>& spread, int64_t rows, int64_t cols,
@@ -238,7 +245,7 @@ __aicore__ inline void RowScale(const AscendC::LocalTensor<float>& dst, const As
                                 int64_t rows, int64_t cols, int64_t pitch) {
   if (IsShortRow(cols, pitch)) {
     SpreadRows(spread, factors, rows);
-    RowsWithSpread<MulInstruction>(dst, tile, spread, rows, cols, pitch);
+    RowMulSpread(dst, tile, spread, rows, cols, pitch);
     return;
   }
   WaitPipe<AscendC::HardEvent::V_S>();

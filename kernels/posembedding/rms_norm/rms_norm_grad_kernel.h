@@ -3,9 +3,9 @@
 // dgamma = sum over r of dy[r, :] * x[r, :] * rstd[r]                                     dy, x [rows, D], gamma [D]
 // The rows are cut into chunks that depend on the problem alone. A core takes every cores-th chunk, row after row, and
 // leaves the chunk's share of dgamma in the workspace [chunks, D]; when all cores have, each sums a range of columns in
-// the order of the chunks: the result does not depend on the number of cores.
+// an order that the chunks give: the result does not depend on the number of cores.
 // Rows that are longer than a tile (on the card, than UB) are cut into tiles of columns and read twice: for the mean,
-// and for the rest. UB: dy, x and dx tiles (queues), for 16-bit types three float tiles, gamma, the sum for dgamma.
+// and for the rest. UB: dy, x and dx tiles and the part for dgamma (queues), for 16-bit types three float tiles, gamma.
 #ifndef MST_POSEMBEDDING_RMS_NORM_GRAD_KERNEL_H_
 #define MST_POSEMBEDDING_RMS_NORM_GRAD_KERNEL_H_
 
@@ -39,7 +39,7 @@ class RmsNormGradKernel {
     SetStreaming(xGm_, tiling->streams);
     SetStreaming(dxGm_, tiling->streams);
 
-    tileBytes_ = tiling->rowsPerTile * tiling->pitch * sizeof(X);
+    tileBytes_ = MaxOf(tiling->rowsPerTile * tiling->pitch * sizeof(X), kRmsNormSums * tiling->sumCols * sizeof(float));
     const int64_t tileFloatBytes = tiling->rowsPerTile * tiling->pitch * sizeof(float);
     const int64_t rowFloats = RoundUpOf(isSplit_ ? tiling->rowsPerChunk : tiling->rowsPerTile, kBlockFloats);
     pipe->InitBuffer(dyQueue_, tiling->buffers, tileBytes_);
@@ -47,8 +47,7 @@ class RmsNormGradKernel {
     pipe->InitBuffer(dxQueue_, tiling->buffers, tileBytes_);
     pipe->InitBuffer(rstdQueue_, tiling->buffers, rowFloats * sizeof(float));
     gamma_.Init(gamma, tiling->residentCols, pipe);
-    pipe->InitBuffer(partQueue_, 1, tiling->residentCols * sizeof(float));
-    pipe->InitBuffer(colSumBuf_, tiling->sumCols * sizeof(float));
+    pipe->InitBuffer(partQueue_, tiling->buffers, tiling->residentCols * sizeof(float));
     if constexpr (!IsSameType<X, float>::value) {
       pipe->InitBuffer(dyFloatBuf_, tileFloatBytes);
       pipe->InitBuffer(xFloatBuf_, tileFloatBytes);
@@ -64,8 +63,8 @@ class RmsNormGradKernel {
     LocalTensor<float> gamma;
     if (isResident_) gamma = gamma_.Load(0, tiling_->D);
     for (int64_t chunk = GetBlockIdx(); chunk < tiling_->chunks; chunk += GetBlockNum()) {
-      const int64_t rowBegin = chunk * tiling_->rowsPerChunk;
-      const int64_t rowEnd = MinOf(rowBegin + tiling_->rowsPerChunk, tiling_->rows);
+      const int64_t rowBegin = tiling_->rows * chunk / tiling_->chunks;
+      const int64_t rowEnd = tiling_->rows * (chunk + 1) / tiling_->chunks;
       if (isSplit_ && isResident_) {
         LongRowsChunk(chunk, rowBegin, rowEnd, gamma);
       } else if (isSplit_) {
@@ -93,25 +92,30 @@ class RmsNormGradKernel {
     const int64_t pitch = tiling_->pitch;
     LocalTensor<float> part = ZeroPart(D);
     LocalTensor<float> coef = coefBuf_.Get<float>();
+    LocalTensor<float> factor = sumBuf_.Get<float>();
+    LocalTensor<float> spread = spreadBuf_.Get<float>();
     for (int64_t row = rowBegin; row < rowEnd; row += tiling_->rowsPerTile) {
       const int64_t rows = MinOf(tiling_->rowsPerTile, rowEnd - row);
       LocalTensor<float> rstd = LoadRstd(row, rows);
       Tiles tiles = LoadTiles(dyGm_, xGm_, row, rows, 0, D);
       AllocDx(tiles);
+      ScaleRows(tiles.dy, rstd, rows);
+      Mul(factor, rstd, rstd, static_cast<int32_t>(rows));
       Mul(tiles.work, tiles.dy, tiles.x, static_cast<int32_t>(rows * pitch));
       PipeBarrier<PIPE_V>();
-      for (int64_t i = 0; i < rows; ++i) AddToPart(part, tiles.work[i * pitch], rstd.GetValue(i), D);
-      RowDot(coef, tiles.work, tiles.work, gamma, workBuf_.Get<float>(), rows, D, pitch, 0);
-      Coefficients(coef, rstd, rows);
-      RowMul(tiles.dy, tiles.dy, gamma, rows, D, pitch);
-      WaitPipe<HardEvent::V_S>();
+      Muls(factor, factor, -tiling_->oneOverD, static_cast<int32_t>(rows));
       for (int64_t i = 0; i < rows; ++i) {
-        Axpy(tiles.dy[i * pitch], tiles.x[i * pitch], coef.GetValue(i), static_cast<int32_t>(D));
+        Add(part, part, tiles.work[i * pitch], static_cast<int32_t>(D));
+        PipeBarrier<PIPE_V>();
       }
-      WaitPipe<HardEvent::S_V>();  // the next tile overwrites what the scalar unit has read
-      RowScale(tiles.work, tiles.dy, rstd, spreadBuf_.Get<float>(), rows, D, pitch);
+      RowDot(coef, tiles.work, tiles.work, gamma, workBuf_.Get<float>(), rows, D, pitch, 0);
+      Mul(coef, coef, factor, static_cast<int32_t>(rows));
+      PipeBarrier<PIPE_V>();
+      SpreadRows(spread, coef, rows);
+      RowMulSpread(tiles.work, tiles.x, spread, rows, D, pitch);
+      RowMulAdd(tiles.work, tiles.dy, gamma, rows, D, pitch, 0);
       StoreDx(tiles, row, rows, 0, D);
-      rstdQueue_.FreeTensor(rstd);
+      FreeRstd(rstd);
     }
     StorePart(part, chunk, 0, D);
   }
@@ -130,7 +134,7 @@ class RmsNormGradKernel {
       }
     }
     StorePart(part, chunk, 0, tiling_->D);
-    rstdQueue_.FreeTensor(rstd);
+    FreeRstd(rstd);
   }
 
   // The same where gamma and the part for dgamma do not fit as a whole: one range of columns after the other.
@@ -151,7 +155,7 @@ class RmsNormGradKernel {
       StorePart(part, chunk, col, cols);
       gamma_.Free(gamma);
     }
-    rstdQueue_.FreeTensor(rstd);
+    FreeRstd(rstd);
   }
 
   // dx of some columns of a row, and what they add to dgamma's part.
@@ -162,7 +166,7 @@ class RmsNormGradKernel {
     AllocDx(tiles);
     Mul(tiles.work, tiles.dy, tiles.x, count);
     PipeBarrier<PIPE_V>();
-    AddToPart(part, tiles.work, scale, cols);
+    Axpy(part, tiles.work, scale, count);
     Mul(tiles.dy, tiles.dy, gamma, count);
     PipeBarrier<PIPE_V>();
     Axpy(tiles.dy, tiles.x, coef, count);
@@ -193,14 +197,18 @@ class RmsNormGradKernel {
     return total;
   }
 
-  // coef[i] = -coef[i] / D * rstd[i]^2, for the scalar unit, which waits for it
-  __aicore__ inline void Coefficients(const LocalTensor<float>& coef, const LocalTensor<float>& rstd, int64_t rows) {
-    const int32_t count = static_cast<int32_t>(rows);
-    Muls(coef, coef, -tiling_->oneOverD, count);
+  // tile[i, :] *= rstd[i]
+  __aicore__ inline void ScaleRows(const LocalTensor<float>& tile, const LocalTensor<float>& rstd, int64_t rows) {
+    if (IsShortRow(tiling_->D, tiling_->pitch)) {
+      SpreadRows(spreadBuf_.Get<float>(), rstd, rows);
+      RowMulSpread(tile, tile, spreadBuf_.Get<float>(), rows, tiling_->D, tiling_->pitch);
+      return;
+    }
+    for (int64_t i = 0; i < rows; ++i) {
+      const LocalTensor<float> row = tile[i * tiling_->pitch];
+      Muls(row, row, rstd.GetValue(i), static_cast<int32_t>(tiling_->D));
+    }
     PipeBarrier<PIPE_V>();
-    Mul(coef, coef, rstd, count);
-    PipeBarrier<PIPE_V>();
-    Mul(coef, coef, rstd, count);
   }
 
   // A tile's product has a barrier before it is added.
@@ -210,12 +218,6 @@ class RmsNormGradKernel {
     return part;
   }
 
-  __aicore__ inline void AddToPart(const LocalTensor<float>& part, const LocalTensor<float>& product, float scale,
-                                   int64_t cols) {
-    Axpy(part, product, scale, static_cast<int32_t>(cols));
-    PipeBarrier<PIPE_V>();
-  }
-
   __aicore__ inline void StorePart(LocalTensor<float>& part, int64_t chunk, int64_t col, int64_t cols) {
     partQueue_.EnQue(part);
     part = partQueue_.template DeQue<float>();
@@ -223,12 +225,14 @@ class RmsNormGradKernel {
     partQueue_.FreeTensor(part);
   }
 
-  // dgamma[col, col + cols) from the parts, in their order. Tiles of parts come through the queue of dy.
+  // dgamma[col, col + cols) from the parts: those whose numbers differ by multiples of kRmsNormSums are added in their
+  // order, then these sums. Tiles of parts come through the queue of dy; the sums are in a tile of the queue of x.
   __aicore__ inline void SumParts(int64_t col, int64_t cols) {
     const int64_t pitch = RoundUpOf(cols, kBlockFloats);
-    const int64_t chunksPerTile = MinOf(tileBytes_ / (pitch * sizeof(float)), kMaxRepeat);
-    LocalTensor<float> sum = colSumBuf_.Get<float>();
-    Duplicate(sum, 0.0f, static_cast<int32_t>(pitch));
+    const int64_t group = kRmsNormSums * pitch;
+    const int64_t chunksPerTile = MinOf(tileBytes_ / (group * sizeof(float)) * kRmsNormSums, kCopyPiecesMax);
+    LocalTensor<float> sum = xQueue_.template AllocTensor<float>();
+    Duplicate(sum, 0.0f, static_cast<int32_t>(group));
     PipeBarrier<PIPE_V>();
     for (int64_t chunk = 0; chunk < tiling_->chunks; chunk += chunksPerTile) {
       const int64_t rows = MinOf(chunksPerTile, tiling_->chunks - chunk);
@@ -236,11 +240,15 @@ class RmsNormGradKernel {
       CopyRowsIn(parts, partsGm_[chunk * tiling_->D + col], rows, cols, tiling_->D, pitch);
       dyQueue_.EnQue(parts);
       parts = dyQueue_.template DeQue<float>();
-      for (int64_t i = 0; i < rows; ++i) {
-        Add(sum, sum, parts[i * pitch], static_cast<int32_t>(cols));
+      for (int64_t at = 0; at < rows * pitch; at += group) {
+        Add(sum, sum, parts[at], static_cast<int32_t>(MinOf(group, rows * pitch - at)));
         PipeBarrier<PIPE_V>();
       }
       dyQueue_.FreeTensor(parts);
+    }
+    for (int64_t half = group / 2; half >= pitch; half /= 2) {
+      Add(sum, sum, sum[half], static_cast<int32_t>(half));
+      PipeBarrier<PIPE_V>();
     }
     LocalTensor<G> out = dxQueue_.template AllocTensor<G>();
     if constexpr (IsSameType<G, float>::value) {
@@ -248,7 +256,7 @@ class RmsNormGradKernel {
     } else {
       Cast(out, sum, RoundMode::CAST_RINT, cols);
     }
-    PipeBarrier<PIPE_V>();  // the next columns overwrite the sums
+    xQueue_.FreeTensor(sum);
     dxQueue_.EnQue(out);
     out = dxQueue_.template DeQue<G>();
     CopyRowsOut(dgammaGm_[col], out, 1, cols, cols, RoundUpOf(cols, kUbBlockBytes / sizeof(G)));
@@ -262,6 +270,11 @@ class RmsNormGradKernel {
     rstd = rstdQueue_.template DeQue<float>();
     WaitPipe<HardEvent::MTE2_S>();  // DeQue makes the vector pipe wait; rstd is read by the scalar pipe too
     return rstd;
+  }
+
+  __aicore__ inline void FreeRstd(LocalTensor<float>& rstd) {
+    WaitPipe<HardEvent::S_MTE2>();  // FreeTensor makes the next copy wait for the vector pipe
+    rstdQueue_.FreeTensor(rstd);
   }
 
   __aicore__ inline Tiles LoadTiles(const GlobalTensor<X>& dy, const GlobalTensor<X>& x, int64_t row, int64_t rows,
@@ -315,6 +328,8 @@ class RmsNormGradKernel {
     dxQueue_.FreeTensor(tiles.dx);
   }
 
+  static constexpr int64_t kCopyPiecesMax = 4095;  // pieces of one copy
+
   const RmsNormGradTilingData* tiling_;
   bool isSplit_;
   bool isResident_;
@@ -326,7 +341,7 @@ class RmsNormGradKernel {
   GlobalTensor<float> rstdGm_, partsGm_;
   TQue<TPosition::VECIN, 1> dyQueue_, xQueue_, rstdQueue_;
   TQue<TPosition::VECOUT, 1> dxQueue_, partQueue_;
-  TBuf<TPosition::VECCALC> dyFloatBuf_, xFloatBuf_, productBuf_, coefBuf_, sumBuf_, colSumBuf_, spreadBuf_, workBuf_;
+  TBuf<TPosition::VECCALC> dyFloatBuf_, xFloatBuf_, productBuf_, coefBuf_, sumBuf_, spreadBuf_, workBuf_;
 };
 
 template <typename X, typename G>

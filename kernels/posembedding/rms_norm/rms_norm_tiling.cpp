@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kTileElementsCpu = 2048;  // all tiles together stay in L1
 constexpr int64_t kWholeRowCpu = 8192;      // elements; longer rows are cut
-constexpr int64_t kRowsPerChunkMin = 32;    // bounds of a piece of dgamma's sum, in rows
+constexpr int64_t kRowsPerChunkMin = 16;    // bounds of a piece of dgamma's sum, in rows
 constexpr int64_t kRowsPerChunkMax = 512;
 constexpr int64_t kChunks = 240;  // divisible by the vector cores of every 910B
 
@@ -146,16 +146,15 @@ Status RmsNormGradTiling(const RmsNormGradProblem& problem, const Platform& plat
   data->buffers = platform.isCpu() ? 1 : 2;
 
   // How dgamma's sum is cut depends on the number of rows only.
-  const int64_t chunks =
+  data->chunks =
       std::max(std::min(kChunks, CeilDiv(problem.rows, kRowsPerChunkMin)), CeilDiv(problem.rows, kRowsPerChunkMax));
-  data->rowsPerChunk = chunks == 0 ? 0 : CeilDiv(problem.rows, chunks);
-  data->chunks = chunks == 0 ? 0 : CeilDiv(problem.rows, data->rowsPerChunk);
+  data->rowsPerChunk = data->chunks == 0 ? 0 : CeilDiv(problem.rows, data->chunks);
 
   const bool isFloat = problem.xBytes == 4;
   // dy, x and dx tiles, then float copies of dy and x and one work tile; for float the work tile is the dx tile.
   const int64_t perElement = data->buffers * 3 * problem.xBytes + (isFloat ? 0 : 3 * 4);
-  // gamma as stored, its float copy, dgamma's part, its sum, and one partial sum per 64 columns
-  const int64_t perResident = problem.gammaBytes + (problem.gammaBytes == 4 ? 0 : 4) + 4 + 4 + 1;
+  // gamma as stored, its float copy, dgamma's part in its queue, and one partial sum per 64 columns
+  const int64_t perResident = problem.gammaBytes + (problem.gammaBytes == 4 ? 0 : 4) + 4 * data->buffers + 1;
   // rstd in its queue, coefficients, squares of rstd, and rstd spread over a block
   const int64_t perRow = 4 * data->buffers + 4 + 4 + kBlockBytes;
   Platform room = platform;  // what is left beside the buffers for a chunk of a split row: rstd and coefficients
@@ -173,8 +172,8 @@ Status RmsNormGradTiling(const RmsNormGradProblem& problem, const Platform& plat
   data->head.cores = static_cast<int32_t>(
       std::max<int64_t>(1, std::min<int64_t>(platform.vectorCores, CoresForBytes(platform, data->chunks, bytes))));
   const int64_t tileFloats = layout.rows * layout.pitch * problem.xBytes / 4;
-  data->sumCols = std::max<int64_t>(
-      kBlockBytes / 4, std::min(RoundUp(CeilDiv(problem.D, data->head.cores), kColsUnit), RoundDown(tileFloats, 8)));
+  data->sumCols = std::max<int64_t>(kBlockBytes / 4, std::min(RoundUp(CeilDiv(problem.D, data->head.cores), kColsUnit),
+                                                              RoundDown(tileFloats / kRmsNormSums, 8)));
   data->head.workspaceBytes = data->chunks * problem.D * 4;
   return Status::Ok();
 }

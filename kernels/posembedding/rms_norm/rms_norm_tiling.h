@@ -8,6 +8,8 @@
 
 namespace mst {
 
+constexpr int32_t kRmsNormSums = 8;  // sums that the parts of dgamma are added to in turn, a power of 2
+
 struct RmsNormProblem {
   int64_t rows;        // product of x's axes before the normalised ones
   int64_t D;           // elements of gamma, normalised together
@@ -42,7 +44,7 @@ struct RmsNormGradTilingData {
   int64_t rows;          // rows in all
   int64_t D;             // elements per row
   int64_t chunks;        // pieces of the sum over rows, by the problem alone; core i takes chunks i, i + cores, ...
-  int64_t rowsPerChunk;  // rows
+  int64_t rowsPerChunk;  // rows, at most: chunk i is [i * rows / chunks, (i + 1) * rows / chunks)
   int64_t rowsPerTile;   // rows
   int64_t colsPerTile;   // elements; below D a row takes several tiles and inputs are read twice
   int64_t pitch;         // elements between the rows of a tile in UB
