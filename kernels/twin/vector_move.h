@@ -182,6 +182,27 @@ __aicore__ inline void Gather(const LocalTensor<T>& dst, const LocalTensor<T>& s
   detail::IssueGather(dst, src, srcOffset, srcBaseOffset, mask, repeatTime, dstRepStride);
 }
 
+namespace detail {
+
+// How many elements GatherMask keeps: the checked twin must know before it runs.
+inline int64_t KeptBy(const uint8_t* pattern, int64_t patternRep, uint8_t fixed, int64_t lanes, int64_t repeat) {
+  int64_t kept = 0;
+  for (int64_t r = 0; r < repeat; ++r) {
+    for (int64_t i = 0; i < lanes; ++i) {
+      kept += (pattern == nullptr ? fixed : pattern[r * patternRep + i / 8]) >> (i % 8) & 1;
+    }
+  }
+  return kept;
+}
+
+// A single repeat with a count may go beyond 256 bytes.
+inline check::Range GatherMaskRange(bool reduceMode, int64_t lanes, const GatherMaskParams& p) {
+  if (reduceMode && p.repeatTimes == 1 && p.src0BlockStride == 1) return check::Count(lanes);
+  return check::Masked(static_cast<uint64_t>(lanes), p.repeatTimes);
+}
+
+}  // namespace detail
+
 // Packs the elements whose pattern bit is set. reduceMode: `mask` elements of every repeat take part, otherwise all.
 // The count that comes back needs no synchronisation: the card reads it in the scalar unit, in order.
 template <typename T, typename U, GatherMaskMode mode = defaultGatherMaskMode>
@@ -193,14 +214,16 @@ __aicore__ inline void GatherMask(const LocalTensor<T>& dst, const LocalTensor<T
   const GatherMaskParams p = gatherMaskParams;
   uint64_t* kept = &rsvdCnt;
   check::Issue(
-      PIPE_V, "GatherMask", check::Masked(static_cast<uint64_t>(lanes), p.repeatTimes),
+      PIPE_V, "GatherMask", detail::GatherMaskRange(reduceMode, lanes, p),
       [=] {
         *kept = detail::GatherMaskWords<detail::WordOf<T>>(detail::Words(dst), detail::Words(src0),
                                                            {p.src0BlockStride, p.src0RepeatStride},
                                                            reinterpret_cast<const uint8_t*>(src1Pattern.GetPhyAddr()),
                                                            p.src1RepeatStride * 32, 0, lanes, p.repeatTimes);
       },
-      check::OutRun(dst, 0), check::In(src0, p.src0BlockStride, p.src0RepeatStride),
+      check::OutRun(dst, detail::KeptBy(reinterpret_cast<const uint8_t*>(src1Pattern.GetPhyAddr()),
+                                        p.src1RepeatStride * 32, 0, lanes, p.repeatTimes)),
+      check::In(src0, p.src0BlockStride, p.src0RepeatStride),
       check::InRun(src1Pattern,
                    (lanes + 8 * static_cast<int64_t>(sizeof(U)) - 1) / (8 * static_cast<int64_t>(sizeof(U)))));
 }
@@ -214,13 +237,14 @@ __aicore__ inline void GatherMask(const LocalTensor<T>& dst, const LocalTensor<T
   const GatherMaskParams p = gatherMaskParams;
   uint64_t* kept = &rsvdCnt;
   check::Issue(
-      PIPE_V, "GatherMask", check::Masked(static_cast<uint64_t>(lanes), p.repeatTimes),
+      PIPE_V, "GatherMask", detail::GatherMaskRange(reduceMode, lanes, p),
       [=] {
         *kept = detail::GatherMaskWords<detail::WordOf<T>>(detail::Words(dst), detail::Words(src0),
                                                            {p.src0BlockStride, p.src0RepeatStride}, nullptr, 0, fixed,
                                                            lanes, p.repeatTimes);
       },
-      check::OutRun(dst, 0), check::In(src0, p.src0BlockStride, p.src0RepeatStride));
+      check::OutRun(dst, detail::KeptBy(nullptr, 0, fixed, lanes, p.repeatTimes)),
+      check::In(src0, p.src0BlockStride, p.src0RepeatStride));
 }
 
 }  // namespace AscendC
