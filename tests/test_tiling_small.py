@@ -184,10 +184,15 @@ def test_scatter_pa_kv_cache(T, heads, D, bs, dtype, platform, mode):
     plan = _native.plan("scatter_pa_kv_cache", inputs, {"cache_mode": mode}, platform)
     item = BYTES[dtype]
     assert plan["cores"] >= 1
-    assert plan["slotsPerGroup"] >= 1
+    row = heads * D * item << plan["groupShift"]
+    assert row <= 16384 or plan["groupShift"] == 0
+    assert 15 + plan["groupShift"] <= 32  # bits of a slot number that decide whose it is
     assert plan["slots"] == 7 * bs
     assert mode == "Norm" or up(D, 32 // item) <= plan["tileElements"]
-    buffers_fit(platform, [item * plan["tileElements"]] * plan["buffers"] + [8 * plan["slotsPerTile"], 32])
+    slots = plan["slotsPerTile"]
+    buffers_fit(
+        platform, [item * plan["tileElements"]] * plan["buffers"] + [8 * slots, *[4 * slots] * 5, slots // 8, 32]
+    )
 
 
 @check

@@ -112,15 +112,18 @@ Status SlotTiling(const ScatterPaKvCacheProblem& problem, const Platform& platfo
   data->valuePieces = problem.valuePieces;
   data->valuePieceLength = problem.valuePieceLength;
   data->isNorm = problem.isNorm;
-  data->buffers = platform.isCpu() ? 1 : 2;
   data->slotsPerTile = kSlotsPerTile;
 
   const int64_t unit = kBlockBytes / problem.elementBytes;
   const int64_t longest = RoundUp(std::max(problem.keyPieceLength, problem.valuePieceLength), unit);
-  const int64_t room = platform.ubBytes - kSlotsPerTile * problem.slotBytes - kBlockBytes;
+  // slot numbers, five tiles that come of them, a bit for each; what tells that the caches are written
+  const int64_t room = platform.ubBytes - kSlotsPerTile * (problem.slotBytes + 5 * 4) - kSlotsPerTile / 8 - kBlockBytes;
   const int64_t wanted = (platform.isCpu() ? kTileBytesCpu : kTileBytesCard) / problem.elementBytes;
   data->tileElements = problem.isNorm ? wanted : std::max(wanted, longest);
-  if (data->tileElements * problem.elementBytes * data->buffers > room) {
+  const int64_t tileBytes = data->tileElements * problem.elementBytes;
+  data->buffers =
+      platform.isCpu() ? 1 : static_cast<int32_t>(std::clamp<int64_t>(room / tileBytes, 2, kScatterBuffers));
+  if (tileBytes * data->buffers > room) {
     return Status::ValueError("For 'ScatterPaKvCache', a head must be at most " +
                               std::to_string(room / data->buffers / problem.elementBytes) +
                               " elements in this mode, but got " + std::to_string(longest) + ".");
@@ -128,7 +131,7 @@ Status SlotTiling(const ScatterPaKvCacheProblem& problem, const Platform& platfo
   const int64_t keyElements = problem.keyPieces * problem.keyPieceLength;
   const int64_t valueElements = problem.valuePieces * problem.valuePieceLength;
   const int64_t rowElements = std::max<int64_t>(1, std::max(keyElements, valueElements));
-  data->slotsPerGroup = std::max<int64_t>(1, kTileBytesCard / problem.elementBytes / rowElements);
+  while (2 * rowElements * problem.elementBytes << data->groupShift <= kTileBytesCard) ++data->groupShift;
 
   const int64_t moved = problem.tokens + (copies ? data->slots : 0);
   const int64_t bytes = 2 * moved * (keyElements + valueElements) * problem.elementBytes;

@@ -8,6 +8,8 @@
 
 namespace mst {
 
+constexpr int32_t kScatterBuffers = 6;  // at most: copies of single tokens are short and many must be on their way
+
 // Whatever its mode, a cache is [blocks, pieces, blockSize, pieceLength], or [blocks, blockSize, pieces, pieceLength]
 // in mode Norm; a token is [pieces, pieceLength].
 struct ScatterPaKvCacheProblem {
@@ -32,7 +34,7 @@ struct ScatterPaKvCacheTilingData {
   int64_t keyPieceLength;    // elements
   int64_t valuePieces;       // 0: no value
   int64_t valuePieceLength;  // elements
-  int64_t slotsPerGroup;     // core i owns the groups of neighbouring slots i, i + cores, ...
+  int64_t groupShift;        // core i owns the groups of 2^groupShift neighbouring slots i, i + cores, ...
   int64_t slotsPerTile;      // slot numbers read at a time
   int64_t tileElements;      // elements of a cache that move at a time
   int32_t isNorm;
