@@ -101,6 +101,7 @@ class RotaryPositionEmbeddingTableGradKernel {
     LocalTensor<X> xStored = Load(xQueue_, xGm_[row * tiling_->D], rows);
     LocalTensor<float> dy = RopeFloat(dyStored, dyBuf_.Get<float>(), count);
     LocalTensor<float> x = RopeFloat(xStored, xBuf_.Get<float>(), count);
+    if constexpr (!IsSameType<X, float>::value) FreeTiles(dyStored, xStored);  // the next tile may come already
     LocalTensor<float> product = productBuf_.Get<float>();
     Mul(product, dy, x, static_cast<int32_t>(count));
     PipeBarrier<PIPE_V>();
@@ -130,8 +131,12 @@ class RotaryPositionEmbeddingTableGradKernel {
       previousQueue_.FreeTensor(previous);
     }
     AddTo(dsinBuf_.Get<float>(), product, vs, is);
-    dyQueue_.FreeTensor(dyStored);
-    xQueue_.FreeTensor(xStored);
+    if constexpr (IsSameType<X, float>::value) FreeTiles(dyStored, xStored);
+  }
+
+  __aicore__ inline void FreeTiles(LocalTensor<X>& dy, LocalTensor<X>& x) {
+    dyQueue_.FreeTensor(dy);
+    xQueue_.FreeTensor(x);
   }
 
   __aicore__ inline LocalTensor<X> Load(TQue<TPosition::VECIN, 1>& queue, const GlobalTensor<X>& src, int64_t rows) {

@@ -232,6 +232,10 @@ Status RotaryPositionEmbeddingTableGradTiling(const RotaryPositionEmbeddingTable
   if (problem.mode == kRopeInterleave) perElement += 2 * problem.xBytes * data->buffers + (isFloat ? 0 : 4) + 1;
   MST_RETURN_IF_ERROR(FitTile(problem, platform, perElement, data->pitch, &data->vPerTile, &data->iPerTile));
   data->tiles = varying * CeilDiv(problem.V, data->vPerTile);
+  if (data->tiles > platform.vectorCores) {  // as many for every core
+    data->vPerTile = CeilDiv(problem.V, RoundUp(data->tiles, platform.vectorCores) / varying);
+    data->tiles = varying * CeilDiv(problem.V, data->vPerTile);
+  }
   const int64_t bytes = 2 * OuterOf(problem) * problem.V * problem.I * problem.D * problem.xBytes;
   data->streams = StreamsResult(platform, bytes / 2);
   data->head.cores = CoresForBytes(platform, data->tiles, bytes);
