@@ -108,6 +108,15 @@ void TestMoves(const char* what) {
   GatherMask(d, a, bits, false, 0u, {2, 3, 16, 1}, count);
   Check(count == kept, "GatherMask count");
   CheckSame(d, ref, "GatherMask with a tensor");
+  ref = Snapshot(d);
+  kept = 0;
+  for (uint32_t i = 0; i < 300; ++i) {
+    const uint32_t at = i / (8 * sizeof(Word));
+    if ((bits.GetValue(at) >> (i % (8 * sizeof(Word))) & 1) != 0) ref[kept++] = a.GetPhyAddr()[i];
+  }
+  GatherMask(d, a, bits, true, 300u, {1, 1, 8, 8}, count);
+  Check(count == kept, "GatherMask count beyond 256 bytes");
+  CheckSame(d, ref, "GatherMask beyond 256 bytes");
 }
 
 template <typename T>
