@@ -21,8 +21,10 @@ PRODUCT = 128  # side of the matrices
 
 @pytest.fixture(scope="module", autouse=True)
 def library():
-    """Built if it is not there."""
-    library_path("checked")
+    """The checked twin of this tree, wherever the package is."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MS_OPS_CHECKED_LIBRARY", library_path("checked"))
+        yield
 
 
 @pytest.fixture(scope="module")

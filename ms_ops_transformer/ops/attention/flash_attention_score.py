@@ -307,6 +307,7 @@ def flash_attention(query, key, value, head_num=1, *, layout="BSH", causal=False
         scale = _default_scale(query.shape[_RANK[layout] - 1], heads, layout)
     elif scale is None:
         scale = 1.0
+    _known("head_num", heads)
     _known("scale", scale)
     _check_scale("scale", scale)
     sparse_mode = 3 if causal else 0
