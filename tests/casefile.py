@@ -10,7 +10,7 @@ import numpy as np
 from harness import ulp
 from launch import Launcher
 
-ULPS = 16
+ULPS = 32  # the statistics of heads of 1024 differ by 17: the rounding of a sum of as many products
 
 
 class Recorder:
