@@ -7,10 +7,11 @@
 
 namespace mst {
 
-constexpr int32_t kUbBlockBytes = 32;  // unit of the unified buffer
-constexpr int32_t kBlockFloats = 8;    // floats of a block
-constexpr int32_t kRepeatFloats = 64;  // floats that one repeat of a vector instruction covers
-constexpr int32_t kMaxRepeat = 255;    // repeats of one instruction, and blocks between two of them
+constexpr int32_t kUbBlockBytes = 32;     // unit of the unified buffer
+constexpr int32_t kBlockFloats = 8;       // floats of a block
+constexpr int32_t kRepeatFloats = 64;     // floats that one repeat of a vector instruction covers
+constexpr int64_t kMaxCopyPieces = 4095;  // pieces of one copy
+constexpr int32_t kMaxRepeat = 255;       // repeats of one instruction, and blocks between two of them
 
 __aicore__ inline int64_t MinOf(int64_t a, int64_t b) { return a < b ? a : b; }
 __aicore__ inline int64_t MaxOf(int64_t a, int64_t b) { return a > b ? a : b; }

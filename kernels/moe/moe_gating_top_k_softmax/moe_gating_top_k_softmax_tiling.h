@@ -8,8 +8,8 @@
 
 namespace mst {
 
-constexpr int32_t kMoeSortUnit = 32;     // elements that one sort takes
-constexpr int32_t kMoeShortChoice = 16;  // up to this k a sort takes the heads of two lists or more
+constexpr int32_t kMoeSortUnit = 32;                   // elements that one sort takes
+constexpr int32_t kMoeShortChoice = kMoeSortUnit / 2;  // up to this k a sort takes the heads of two lists or more
 
 struct MoeGatingTopKSoftmaxProblem {
   int64_t T;       // tokens

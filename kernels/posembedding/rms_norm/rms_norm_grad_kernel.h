@@ -230,7 +230,7 @@ class RmsNormGradKernel {
   __aicore__ inline void SumParts(int64_t col, int64_t cols) {
     const int64_t pitch = RoundUpOf(cols, kBlockFloats);
     const int64_t group = kRmsNormSums * pitch;
-    const int64_t chunksPerTile = MinOf(tileBytes_ / (group * sizeof(float)) * kRmsNormSums, kCopyPiecesMax);
+    const int64_t chunksPerTile = MinOf(tileBytes_ / (group * sizeof(float)) * kRmsNormSums, kMaxCopyPieces);
     LocalTensor<float> sum = xQueue_.template AllocTensor<float>();
     Duplicate(sum, 0.0f, static_cast<int32_t>(group));
     PipeBarrier<PIPE_V>();
@@ -327,8 +327,6 @@ class RmsNormGradKernel {
     CopyRowsOut(dxGm_[row * tiling_->D + col], tiles.dx, rows, cols, tiling_->D, tiling_->pitch);
     dxQueue_.FreeTensor(tiles.dx);
   }
-
-  static constexpr int64_t kCopyPiecesMax = 4095;  // pieces of one copy
 
   const RmsNormGradTilingData* tiling_;
   bool isSplit_;

@@ -156,7 +156,7 @@ class ScatterPaKvCacheKernel {
     const int64_t blockSize = tiling_->blockSize;
     const int64_t base = slot / blockSize * blockSize * row + slot % blockSize * length;
     const int64_t pitch = RoundUpOf(length, kUbBlockBytes / sizeof(X));
-    const int64_t piecesPerTile = MinOf(tiling_->tileElements / pitch, kCopyPiecesMax);
+    const int64_t piecesPerTile = MinOf(tiling_->tileElements / pitch, kMaxCopyPieces);
     for (int64_t piece = 0; piece < pieces; piece += piecesPerTile) {
       const int64_t count = MinOf(piecesPerTile, pieces - piece);
       LocalTensor<X> tile = tileQueue_.template AllocTensor<X>();
@@ -180,7 +180,6 @@ class ScatterPaKvCacheKernel {
     }
   }
 
-  static constexpr int64_t kCopyPiecesMax = 4095;  // pieces of one copy
   static constexpr int32_t kGroupBits = 15;
 
   const ScatterPaKvCacheTilingData* tiling_;
