@@ -15,7 +15,7 @@ namespace {
 
 constexpr int64_t kMaxSuperRows = 2048;       // more no longer saves packing, but costs memory
 constexpr int64_t kQuerySumFloats = 1 << 18;  // of a chunk
-constexpr int64_t kMaxTaskBytes = 2 << 20;    // workspace of a core above which each thread has one core only
+constexpr int64_t kThreadBytes = 4 << 20;     // workspace of a thread's cores, unless one needs more
 constexpr int64_t kQueryProducts = 3;         // matrix products behind dq, and behind dk and dv
 constexpr int64_t kKeyValueProducts = 4;
 constexpr int64_t kPseProducts = 2;
@@ -216,7 +216,8 @@ Status FlashAttentionScoreGradTiling(const FlashAttentionScoreGradProblem& gradP
   const int64_t pseSums = tiling->pseUnits != 0 ? int64_t{t.qRows} * t.superRows : 0;
   tiling->coreWorkspaceBytes = RoundUp(tiling->tileBytes + std::max(sums, pseSums) * 4, 512);
 
-  const int64_t perThread = tiling->coreWorkspaceBytes > kMaxTaskBytes ? 1 : platform.tasksPerCore;
+  const int64_t perThread =
+      std::clamp<int64_t>(kThreadBytes / tiling->coreWorkspaceBytes, 1, platform.tasksPerCore);
   const int64_t tasks = std::min<int64_t>(int64_t{platform.vectorCores} * perThread, kFlashMaxCores);
   const int64_t work = costs.total() * std::max(s.D, s.Dv);
   const int64_t cores = std::min({tasks, costs.units(), std::max<int64_t>(1, work / kFlashMinCoreWork)});
