@@ -18,6 +18,8 @@ _NO_LIMIT = 2147483647
 _RANK = {"BSH": 3, "SBH": 3, "BNSD": 4, "BSND": 4, "TND": 3}
 _HEAD_AXIS = {"BNSD": 1, "BSND": 2, "TND": 1}
 _ROW_AXIS = {"BNSD": 2, "BSND": 1, "BSH": 1, "SBH": 0}
+_OPTIONAL = ("real_shift", "drop_mask", "attn_mask", "prefix", "actual_seq_qlen", "actual_seq_kvlen", "sink",
+             "seed_offset", "slopes")  # fmt: skip
 
 
 @bprop_of("flash_attention_score")
@@ -25,10 +27,8 @@ def _flash_attention_score_bprop(attrs):
     options = {name: value for name, value in attrs.items() if name != "absent"}
     absent = attrs["absent"]
     grad = primitive("flash_attention_score_grad", absent=absent, **options)
-    names = ("real_shift", "drop_mask", "attn_mask", "prefix", "actual_seq_qlen", "actual_seq_kvlen", "sink",
-             "seed_offset", "slopes")  # fmt: skip
-    has = {name: name not in absent for name in names}
-    has_shift, has_drop, has_mask, has_prefix = (has[name] for name in names[:4])
+    has = {name: name not in absent for name in _OPTIONAL}
+    has_shift, has_drop, has_mask, has_prefix = (has[name] for name in _OPTIONAL[:4])
     has_lengths, has_sink, has_seed, has_slopes = has["actual_seq_qlen"], has["sink"], has["seed_offset"], has["slopes"]
 
     def bprop(query, key, value, real_shift, drop_mask, attn_mask, prefix, actual_seq_qlen, actual_seq_kvlen, sink,
@@ -83,6 +83,15 @@ def _check_slopes(dtype):
     if dtype != ms.float32:
         name = str(dtype).lower()
         raise TypeError(f"For '{_NAME}', dtype of 'real_shift' must be float32 with pse_type 2 or 3, but got {name}.")
+
+
+def _absent(values):
+    """The names of those of the optional inputs that are None."""
+    names = ()
+    for name, value in zip(_OPTIONAL, values):
+        if value is None:
+            names += (name,)
+    return names
 
 
 def _is_list(values):
@@ -207,32 +216,13 @@ def flash_attention_score(query, key, value, head_num, real_shift=None, drop_mas
     if isinstance(slopes, ms.Tensor):
         _check_slopes(slopes.dtype)
     shift = None if pse_type in (2, 3) else real_shift
-    absent = ()
-    if shift is None:
-        absent += ("real_shift",)
-    if drop_mask is None:
-        absent += ("drop_mask",)
-    if attn_mask is None:
-        absent += ("attn_mask",)
-    if prefix is None:
-        absent += ("prefix",)
-    if actual_seq_qlen is None:
-        absent += ("actual_seq_qlen",)
-    if actual_seq_kvlen is None:
-        absent += ("actual_seq_kvlen",)
-    if sink is None:
-        absent += ("sink",)
-    if seed_offset is None:
-        absent += ("seed_offset",)
-    if slopes is None:
-        absent += ("slopes",)
+    optional = (shift, drop_mask, attn_mask, prefix_tensor, q_ends, kv_ends, sink, seed_offset, slopes)
     attention = primitive(
-        "flash_attention_score", absent=absent, head_num=head_num, keep_prob=keep_prob, scale_value=scalar_value,
+        "flash_attention_score", _absent(optional), head_num=head_num, keep_prob=keep_prob, scale_value=scalar_value,
         pre_tokens=pre_tokens, next_tokens=next_tokens, input_layout=input_layout, sparse_mode=sparse_mode,
         inner_precise=inner_precise, pse_type=pse_type, q_start_idx=q_start_idx, kv_start_idx=kv_start_idx,
         softcap=softcap)  # fmt: skip
-    out, softmax_max, softmax_sum = attention(query, key, value, shift, drop_mask, attn_mask, prefix_tensor, q_ends,
-                                              kv_ends, sink, seed_offset, slopes)  # fmt: skip
+    out, softmax_max, softmax_sum = attention(query, key, value, *optional)
     if return_softmax and return_lse:
         lse = _log_sum_exp(softmax_max, softmax_sum)
         return out, ops.stop_gradient(softmax_max), ops.stop_gradient(softmax_sum), lse
