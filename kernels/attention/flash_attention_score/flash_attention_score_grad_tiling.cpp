@@ -216,8 +216,7 @@ Status FlashAttentionScoreGradTiling(const FlashAttentionScoreGradProblem& gradP
   const int64_t pseSums = tiling->pseUnits != 0 ? int64_t{t.qRows} * t.superRows : 0;
   tiling->coreWorkspaceBytes = RoundUp(tiling->tileBytes + std::max(sums, pseSums) * 4, 512);
 
-  const int64_t perThread =
-      std::clamp<int64_t>(kThreadBytes / tiling->coreWorkspaceBytes, 1, platform.tasksPerCore);
+  const int64_t perThread = std::clamp<int64_t>(kThreadBytes / tiling->coreWorkspaceBytes, 1, platform.tasksPerCore);
   const int64_t tasks = std::min<int64_t>(int64_t{platform.vectorCores} * perThread, kFlashMaxCores);
   const int64_t work = costs.total() * std::max(s.D, s.Dv);
   const int64_t cores = std::min({tasks, costs.units(), std::max<int64_t>(1, work / kFlashMinCoreWork)});
