@@ -219,8 +219,10 @@ def test_command():
     done = _command(*RMS, "--attr", "epsilon=0.5")
     assert done.returncode == 0, done.stderr
     assert "rms_norm float32 on ascend910b1" in done.stdout and "rms_norm_kernel.h:" in done.stdout
-    done = _command(*RMS, "--json")
-    assert json.loads(done.stdout)["toHbm"] == 64 * 256 * 4 + 64 * 4
+    report = json.loads(_command(*RMS, "--json").stdout)
+    assert report["toHbm"] == 64 * 256 * 4 + 64 * 4
+    files = {row["line"].split(":")[0] for row in report["instructions"]}
+    assert files <= {"rms_norm_kernel.h", "rms_norm_gamma.h", "row_ops.h", "kernel_util.h"}, files
 
 
 def test_docs():
