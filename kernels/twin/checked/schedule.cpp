@@ -93,7 +93,7 @@ class Stream {
     const CubeCore before = *cube;
     const double end = step.kind == Step::kProduct ? cube->Multiply(request, trace_->products[step.product])
                                                    : cube->Load(request, step.bytes);
-    Finish(step.lane, std::max(end, there) + Of(kMessage));
+    Finish(step, std::max(end, there) + Of(kMessage));
     Note(step, kUnitCubeMte2, before.mte2, cube->mte2);
     Note(step, kUnitCubeMte1, before.mte1, cube->mte1);
     Note(step, kUnitCubeM, before.m, cube->m);
@@ -114,11 +114,17 @@ class Stream {
   static bool IsForCube(const Step& step) { return step.kind == Step::kCopyToL1 || step.kind == Step::kProduct; }
   static double IssueCycles(const Step& step) { return step.issues * Of(kScalarIssue); }
 
+  // The cube core waits for its own copies and products, the pipes of the vector core for each other; what goes from
+  // one core to the other goes by way of the scalar unit, which sends the orders and waits for what they make.
   double ReadyAt(const Step& step) const {
     double ready = 0;
-    for (int lane = 0; lane < kLanes; ++lane) {
-      if (step.after[lane] > 0) ready = std::max(ready, ends_[lane][step.after[lane] - 1]);
-    }
+    const auto waitFor = [&](const std::vector<double>& ends, Lane lane) {
+      if (step.after[lane] > 0) ready = std::max(ready, ends[step.after[lane] - 1]);
+    };
+    if (IsForCube(step) || step.kind == Step::kScalarWait) waitFor(ends_[kCube], kCube);
+    if (step.kind == Step::kProduct) waitFor(inL1_, kCopyIn);
+    if (IsForCube(step)) return ready;
+    for (const Lane lane : {kScalar, kVector, kCopyIn, kCopyOut}) waitFor(ends_[lane], lane);
     return ready;
   }
 
@@ -128,10 +134,13 @@ class Stream {
     usage->busy += IssueCycles(step);
   }
 
-  // A lane's instructions complete in order.
-  void Finish(Lane lane, double end) {
-    std::vector<double>& ends = ends_[lane];
-    ends.push_back(ends.empty() ? end : std::max(ends.back(), end));
+  // A lane's instructions complete in order, and the copies to L1 among those of kCopyIn in an order of their own.
+  void Finish(const Step& step, double end) {
+    const auto append = [](std::vector<double>* ends, double at) {
+      ends->push_back(ends->empty() ? at : std::max(ends->back(), at));
+    };
+    append(&ends_[step.lane], step.kind == Step::kCopyToL1 ? 0 : end);
+    if (step.lane == kCopyIn) append(&inL1_, step.kind == Step::kCopyToL1 ? end : 0);
   }
 
   // `there`: when HBM has delivered what the instruction moves.
@@ -152,7 +161,7 @@ class Stream {
     if (step.lane == kScalar) {
       usage.busy += step.busy;
       scalar_ = std::max(scalar_, ReadyAt(step)) + step.busy;
-      Finish(kScalar, scalar_);
+      Finish(step, scalar_);
       return;
     }
     usage.count += step.busy > 0;  // a buffer for temporaries is no instruction
@@ -161,7 +170,7 @@ class Stream {
     usage.idleBefore += begin - free;
     free = std::max(begin + step.busy, there);
     usage.busy += free - begin;
-    Finish(step.lane, free + step.latency);
+    Finish(step, free + step.latency);
     if (step.lane == kVector) vectorBusy_ += step.busy;
   }
 
@@ -181,6 +190,7 @@ class Stream {
   double scalar_ = 0;  // where the scalar unit is
   double free_[kLanes] = {};
   std::vector<double> ends_[kLanes];
+  std::vector<double> inL1_;  // of the copies of kCopyIn that the cube core makes
   std::map<UsageKey, Usage> usage_;
   double vectorBusy_ = 0;
 };
