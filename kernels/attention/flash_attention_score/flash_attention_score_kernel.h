@@ -7,9 +7,10 @@
 //   strips of scores: Score, online softmax     vector, UB; probabilities to the workspace
 //   products (workspace) = probabilities value  cube
 //   output (UB) = output * alpha + products     vector
-// With tiling depth 0 a task is done before the next begins. With depth 1 the cube is ahead: it makes the scores of
-// task i while the vector unit makes the probabilities of task i - 1, meanwhile also the products of task i - 2, which
-// the vector unit adds to the output next. A block's end stops nothing. The running maximum, sum and output of a block
+// With tiling depth 0 a task is done before the next begins. With depth 1 the cube is ahead: while the vector unit
+// makes the probabilities of task i - 2, it makes the products of task i - 3 and then the scores of task i. The vector
+// unit adds products to the output between its strips, those of task i - 4 a strip's rows before each strip, so that
+// copies have time; at a block's end those of task i - 3 at once. The running maximum, sum and output of a block
 // live in UB; where it walks the keys in several ranges, in the workspace between them (depth 0 only). A block whose
 // output is not finite is done again in careful mode, task by task, where each hidden pair is left out instead of
 // multiplied by 0, so that NaN and infinities reach only rows that see them. Results of a row depend on the key blocks
@@ -58,7 +59,7 @@ class FlashAttentionScoreKernel {
     scoresGm_.SetGlobalBuffer(reinterpret_cast<__gm__ float*>(own));
     probsGm_.SetGlobalBuffer(reinterpret_cast<__gm__ T*>(own));  // each strip in the place of its scores
     const int64_t depth = tiles_->depth;
-    own += (2 * depth + 1) * tiles_->qRows * tiles_->scoreRow * sizeof(float);
+    own += (3 * depth + 1) * tiles_->qRows * tiles_->scoreRow * sizeof(float);
     productsGm_.SetGlobalBuffer(reinterpret_cast<__gm__ float*>(own));
     own += (depth + 1) * tiles_->qRows * tiles_->dvPad * sizeof(float);
     GM_ADDR denseValues = own + tiles_->superRows * tiles_->dPad * sizeof(T);
@@ -71,6 +72,7 @@ class FlashAttentionScoreKernel {
     dropout_.Init(pipe, shape_, tiles_, dropMask, seedOffset);
     output_.Init(pipe, shape_, tiles_, sink, attentionOut, softmaxMax, softmaxSum);
     pipe->InitBuffer(scoresQue_, depth + 1, tiles_->stripFloats * sizeof(float));
+    if (depth != 0) pipe->InitBuffer(productsQue_, 1, tiles_->stripRows * tiles_->dvPad * sizeof(float));
     pipe->InitBuffer(outQue_, 1, tiles_->outElements * sizeof(T));
     pipe->InitBuffer(valueRowQue_, 1, tiles_->dvPad * sizeof(T));
     pipe->InitBuffer(valueRowBuf_, tiles_->dvPad * sizeof(float));
@@ -80,29 +82,33 @@ class FlashAttentionScoreKernel {
     const int64_t depth = tiles_->depth;
     probsOut_ = GetTPipePtr()->AllocEventID<AscendC::HardEvent::MTE3_S>();
     pieces_ = CeilDivOf(tiles_->kvCols, MinOf(tiles_->superRows, tiles_->valueRows));
-    bool more = true;
     begun_ = 0;
+    more_ = true;
+    adding_ = nullptr;
     scoresAwaited_ = productsAwaited_ = false;
-    for (int64_t i = 0; more || i < begun_ + 2 * depth; ++i) {
-      more = more && walker_.Next(&tasks_[i % kFlashMaxTasks]);
-      if (more) ++begun_;
+    for (int64_t i = 0; more_ || i < begun_ + 3 * depth; ++i) {
+      more_ = more_ && walker_.Next(&tasks_[i % kFlashMaxTasks]);
+      begun_ += more_;
       const FlashTask* first = TaskAt(i);
-      const FlashTask* middle = TaskAt(i - depth);
-      const FlashTask* last = TaskAt(i - 2 * depth);
+      const FlashTask* middle = TaskAt(i - 2 * depth);
+      const FlashTask* last = TaskAt(i - 3 * depth);
       for (int64_t piece = 0; depth == 0 && first != nullptr && piece < pieces_; ++piece) Scores(*first, piece);
-      AwaitScores();
-      if (first != nullptr) LoadKeys(*first, first->tile.key);
+      if (depth == 0) AwaitScores();
       if (middle != nullptr) BeginStrips(*middle);
       int64_t row = 0;
       // The vector unit has strips to do while the cube gets its work, piece by piece.
       for (int64_t piece = 0; depth != 0 && piece < pieces_; ++piece) {
-        if (middle != nullptr) row = Strips(*middle, row, tiles_->stripRows + piece * tiles_->qRows / pieces_);
+        if (middle != nullptr) row = Strips(*middle, row, 2 * tiles_->stripRows + piece * tiles_->qRows / pieces_);
+        AwaitScores();
+        if (first != nullptr && piece == 0) LoadKeys(*first, first->tile.key);
         if (last != nullptr) Products(*last, piece);
-        if (first != nullptr) Scores(*first, piece);
       }
+      for (int64_t piece = 0; depth != 0 && first != nullptr && piece < pieces_; ++piece) Scores(*first, piece);
       if (middle != nullptr) EndStrips(*middle, row);
       for (int64_t piece = 0; depth == 0 && last != nullptr && piece < pieces_; ++piece) Products(*last, piece);
-      if (last != nullptr) AddProducts(*last);
+      if (last != nullptr) BeginAdding(*last);
+      if (last != nullptr && (depth == 0 || last->endsWalk)) AddRest();
+      if (last != nullptr && last->endsWalk) EndWalk(*last);
       if (middle != nullptr) LoadValues(*middle, middle->tile.key);
     }
     GetTPipePtr()->ReleaseEventID<AscendC::HardEvent::MTE3_S>(probsOut_);
@@ -194,15 +200,31 @@ class FlashAttentionScoreKernel {
     productsAwaited_ = true;
   }
 
-  // And what follows a block's last.
-  __aicore__ inline void AddProducts(const FlashTask& task) {
+  // The products of `task` are those to be added to the output next. Its factors may be overwritten by the strips of
+  // the task after next, each after its rows were added.
+  __aicore__ inline void BeginAdding(const FlashTask& task) {
+    if (adding_ != nullptr) AddRest();
     AwaitProducts();
-    if (task.tile.cols != 0) {
-      output_.Accumulate(scoresQue_, productsGm_[ProductsOffset(task)], task);
-    } else if (task.beginsBlock) {
-      output_.ResetOutput(task.rows);
+    adding_ = &task;
+    added_ = 0;
+    if (task.beginsBlock) output_.BeginOutput(task);
+  }
+  __aicore__ inline void AddRows() {
+    const int64_t end = MinOf(added_ + tiles_->stripRows, adding_->rows);
+    if (adding_->tile.cols != 0 && added_ < end) {
+      output_.Accumulate(productsQue_, tiles_->stripRows, productsGm_[ProductsOffset(*adding_)], *adding_, added_, end);
     }
-    if (!task.endsWalk) return;
+    added_ = end;
+  }
+  __aicore__ inline void AddRest() {
+    if (adding_->tile.cols != 0) {
+      output_.Accumulate(scoresQue_, MinOf(kMaxRepeat, tiles_->stripFloats / tiles_->dvPad),
+                         productsGm_[ProductsOffset(*adding_)], *adding_, added_, adding_->rows);
+    }
+    added_ = adding_->rows;
+  }
+
+  __aicore__ inline void EndWalk(const FlashTask& task) {
     if (!task.endsBlock) {
       output_.Store(stateGm_[task.block * output_.stateFloats()]);
       return;
@@ -231,7 +253,10 @@ class FlashAttentionScoreKernel {
 
   // The strips of rows [row, end) of the block; the row after them.
   __aicore__ inline int64_t Strips(const FlashTask& task, int64_t row, int64_t end) {
-    for (; row < MinOf(end, task.rows) && task.tile.cols != 0; row += tiles_->stripRows) Strip(task, row, false);
+    for (; row < MinOf(end, task.rows) && task.tile.cols != 0; row += tiles_->stripRows) {
+      if (tiles_->depth != 0 && adding_ != nullptr) AddRows();
+      Strip(task, row, false);
+    }
     return row;
   }
   __aicore__ inline void EndStrips(const FlashTask& task, int64_t row) {
@@ -338,7 +363,10 @@ class FlashAttentionScoreKernel {
   FlashTaskWalker walker_;
   FlashTask tasks_[kFlashMaxTasks];  // a ring of those that are under way
   int64_t begun_;
-  int64_t pieces_;  // of a key block in L1
+  bool more_;
+  int64_t pieces_;           // of a key block in L1
+  const FlashTask* adding_;  // whose products are added to the output
+  int64_t added_;            // rows of these
   bool scoresAwaited_;
   bool productsAwaited_;
   AscendC::TEventID probsOut_;  // the probabilities of a task are in the workspace
@@ -348,6 +376,7 @@ class FlashAttentionScoreKernel {
   FlashDropout dropout_;
   FlashOutput<T> output_;
   AscendC::TQue<AscendC::TPosition::VECIN, 1> scoresQue_;
+  AscendC::TQue<AscendC::TPosition::VECIN, 1> productsQue_;
   AscendC::TQue<AscendC::TPosition::VECOUT, 1> outQue_;
   AscendC::TQue<AscendC::TPosition::VECIN, 1> valueRowQue_;
   AscendC::TBuf<AscendC::TPosition::VECCALC> valueRowBuf_;

@@ -29,12 +29,16 @@ class FlashOperand {
     }
     pipe->InitBuffer(que_, 1, static_cast<uint32_t>(superRows * widthPad * sizeof(T)));
     super_ = -1;
+    isAwaited_ = false;
   }
 
   // Keys from `super` on. `offset`: of the head's first row of the batch element, without the sequence's keyBase.
   __aicore__ inline void Load(const FlashSequence& sequence, int64_t kvHead, int64_t super, int64_t offset) {
     if (super_ == super && kvHead_ == kvHead && sequence_ == sequence.index) return;
-    if (super_ >= 0) que_.FreeTensor(tensor_);
+    if (super_ >= 0) {
+      Rows(0);
+      que_.FreeTensor(tensor_);
+    }
     super_ = super;
     kvHead_ = kvHead;
     sequence_ = sequence.index;
@@ -57,13 +61,15 @@ class FlashOperand {
     tensor_ = que_.template AllocTensor<T>();
     AscendC::DataCopy(tensor_, source, copy);
     que_.EnQue(tensor_);
-    tensor_ = que_.template DeQue<T>();
+    isAwaited_ = true;
   }
 
   // Rows in L1, rounded up to the fractal.
   __aicore__ inline int64_t rows() const { return rows_; }
-  // From row `row` of the super-block on.
+  // From row `row` of the super-block on. What comes after the first call waits for the copy.
   __aicore__ inline AscendC::LocalTensor<T> Rows(int64_t row) {
+    if (isAwaited_) tensor_ = que_.template DeQue<T>();
+    isAwaited_ = false;
     return tensor_[static_cast<uint32_t>(row * (kUbBlockBytes / static_cast<int32_t>(sizeof(T))))];
   }
 
@@ -86,7 +92,7 @@ class FlashOperand {
       CopyRowsOut(denseGm_[r * width_], tensor, piece, width_, width_, widthPad_);
       denseQue_.FreeTensor(tensor);
     }
-    WaitPipe<AscendC::HardEvent::MTE3_MTE2>();
+    WaitPipe<AscendC::HardEvent::MTE3_S>();  // which sends for the copy
   }
 
   AscendC::GlobalTensor<T> gm_;
@@ -94,6 +100,7 @@ class FlashOperand {
   AscendC::TQueBind<AscendC::TPosition::VECIN, AscendC::TPosition::VECOUT, 1> denseQue_;
   AscendC::TSCM<AscendC::TPosition::GM, 1> que_;
   AscendC::LocalTensor<T> tensor_;
+  bool isAwaited_;
   int64_t superRows_;
   int64_t width_;
   int64_t widthPad_;

@@ -9,7 +9,7 @@
 
 namespace mst {
 
-constexpr int32_t kFlashMaxTasks = 3;  // that are under way at a time
+constexpr int32_t kFlashMaxTasks = 5;  // that are under way at a time
 
 struct FlashTask {
   FlashSequence sequence;
@@ -76,7 +76,7 @@ class FlashTaskWalker {
     task->beginsBlock = beginsWalk && isFirstWalk_;
     task->endsBlock = task->endsWalk && walk_ + walkRows_ >= unitKeyEnd_;
     walks_ += beginsWalk;
-    task->scores = tasks_ % (2 * depth_ + 1);
+    task->scores = tasks_ % (3 * depth_ + 1);
     task->turn = tasks_ % (depth_ + 1);
     task->state = walks_ % (depth_ + 1);
     ++tasks_;

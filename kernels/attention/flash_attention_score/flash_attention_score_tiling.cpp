@@ -43,12 +43,13 @@ int64_t OutElements(const FlashAttentionScoreProblem& p, const FlashCandidate& c
 // Bytes of the unified buffer, as the buffers of the forward kernel add up.
 int64_t UbBytes(const FlashAttentionScoreProblem& p, const FlashCandidate& c, int64_t dvPad, int64_t depth) {
   const int64_t scores = (depth + 1) * StripFloats(c, dvPad) * 4;
+  const int64_t products = depth * c.stripRows * dvPad * 4;
   const int64_t out = OutElements(p, c, dvPad) * p.elementBytes;
   const int64_t valueRow = dvPad * (p.elementBytes + 4);
   const int64_t output = c.qRows * dvPad * 4;
   const int64_t statistics = (3 * (depth + 1) + 1) * c.qRows * kFlashStatCopies * 4;
   const int64_t dense = RowsAreFarApart(p.shape) ? 2 * kFlashDenseBytes : 0;
-  return scores + out + FlashStripBytes(p, c) + valueRow + output + statistics + dense;
+  return scores + products + out + FlashStripBytes(p, c) + valueRow + output + statistics + dense;
 }
 
 // Keys and values that L1 has room for. Packing on the CPU may widen 16 bits to 32.
@@ -201,7 +202,8 @@ Status FlashAttentionScoreTiling(const FlashAttentionScoreProblem& problem, cons
   t.kvCols = best.kvCols;
   t.stripRows = best.stripRows;
   t.stripFloats = static_cast<int32_t>(StripFloats(best, t.dvPad));
-  t.scoreRow = static_cast<int32_t>(t.kvCols + kFlashPadFloats);
+  t.depth = static_cast<int32_t>(DepthOf(platform));
+  t.scoreRow = static_cast<int32_t>(t.kvCols + (platform.isCpu() ? kFlashPadFloats : 0));
   t.outElements = static_cast<int32_t>(OutElements(problem, best, t.dvPad));
   const int64_t l1Rows = L1Rows(problem, platform, best, t.dPad, t.dvPad);
   if (l1Rows < kFlashHeadPad) return FlashTooWide("FlashAttentionScore", s, platform);
@@ -210,7 +212,6 @@ Status FlashAttentionScoreTiling(const FlashAttentionScoreProblem& problem, cons
   if (t.superRows == 0) SetPieces(l1Rows * (t.dPad + t.dvPad), &t);
   // The CPU arranges a super-block once for all that walk it. The card streams keys and values through L1, and a block
   // stays where it is until it has seen all.
-  t.depth = static_cast<int32_t>(DepthOf(platform));
   t.walkRows = platform.isCpu() ? t.superRows : static_cast<int32_t>(allRows);
   const bool oneWalk = longest.keys <= t.walkRows;
 
@@ -230,7 +231,7 @@ Status FlashAttentionScoreTiling(const FlashAttentionScoreProblem& problem, cons
   const int64_t blocks = CeilDiv(t.chunkRows, t.qRows) * G;
   const int64_t stateBytes = oneWalk ? 0 : blocks * t.qRows * (t.dvPad + 2 * kFlashStatCopies) * 4;
   tiling->denseBytes = RowsAreFarApart(s) ? t.superRows * (t.dPad + t.dvPad) * problem.elementBytes : 0;
-  const int64_t tasksBytes = t.qRows * ((2 * t.depth + 1) * int64_t{t.scoreRow} + (t.depth + 1) * t.dvPad) * 4;
+  const int64_t tasksBytes = t.qRows * ((3 * t.depth + 1) * int64_t{t.scoreRow} + (t.depth + 1) * t.dvPad) * 4;
   tiling->coreWorkspaceBytes = RoundUp(tasksBytes + tiling->denseBytes + stateBytes, 512);
   tiling->head.workspaceBytes = cores * tiling->coreWorkspaceBytes;
   return Status::Ok();

@@ -122,7 +122,7 @@ struct FlashAttentionScoreTiles {
   int32_t superRows;    // keys and values in L1 at a time, a multiple of kvCols; forward: keys, or a part of kvCols
   int32_t valueRows;    // forward: values in L1 at a time, likewise
   int32_t walkRows;     // forward: keys that a block walks before the next one, a multiple of kvCols
-  int32_t depth;        // forward: tasks that the cube is ahead of the vector unit; 1 only if walkRows are all keys
+  int32_t depth;        // forward: 1: the cube is ahead of the vector unit; only if walkRows are all keys
   int32_t scoreRow;     // scores in the workspace: floats from one row to the next
   int32_t probRow;      // probabilities in the workspace: elements from one row to the next
   int32_t dPad;         // D and Dv rounded up to 16
