@@ -226,6 +226,19 @@ void WholeExtreme(T* dst, int64_t dstRep, const T* src, Stride srcStride, Reduce
 
 namespace {
 
+// Lane i of the result is lane i ^ width. The table is a constant; computed in place, the compiler makes it anew.
+template <int width>
+MST_INLINE VF SwapLanes(VF v) {
+  struct Table {
+    alignas(kBytes) int32_t lane[kLanes];
+    constexpr Table() : lane() {
+      for (int i = 0; i < kLanes; ++i) lane[i] = i ^ width;
+    }
+  };
+  static constexpr Table kTable;
+  return __builtin_shuffle(v, VI(Load(kTable.lane)));
+}
+
 // All eight blocks of a repeat, every lane of them.
 template <ReduceOp op, typename T>
 MST_INLINE void ReduceBlocks(T* dst, const uint8_t* row, int64_t blkBytes) {
@@ -233,21 +246,29 @@ MST_INLINE void ReduceBlocks(T* dst, const uint8_t* row, int64_t blkBytes) {
   if constexpr (kLanes > kPerBlock) {  // two blocks in a vector, which adjoin here
     for (int block = 0; block < DEFAULT_BLK_NUM; block += 2) {
       VF v = Lanes<T>::Load(reinterpret_cast<const T*>(row + block * 32));
-#pragma GCC unroll 4
-      for (int width = 1; width < kPerBlock; width *= 2) {
-        VI swapped;
-        for (int i = 0; i < kLanes; ++i) swapped[i] = i ^ width;
-        v = VectorOp<op>::Of(v, __builtin_shuffle(v, swapped));
-      }
+      v = VectorOp<op>::Of(v, SwapLanes<1>(v));
+      v = VectorOp<op>::Of(v, SwapLanes<2>(v));
+      v = VectorOp<op>::Of(v, SwapLanes<4>(v));
       PutValue(dst + block, v[0]);
       PutValue(dst + block + 1, v[kLanes / 2]);
     }
   } else {
-    for (int block = 0; block < DEFAULT_BLK_NUM; ++block) {
-      const T* p = reinterpret_cast<const T*>(row + block * blkBytes);
-      VF v = Lanes<T>::Load(p);
-      for (int i = kLanes; i < kPerBlock; i += kLanes) v = VectorOp<op>::Of(v, Lanes<T>::Load(p + i));
-      PutValue(dst + block, Across<op>(v));
+    alignas(64) float rows[kLanes * kLanes];
+    constexpr int kBlocks = std::min(kLanes, static_cast<int>(DEFAULT_BLK_NUM));  // at once
+    for (int i = kBlocks; i < kLanes; ++i) Store(rows + i * kLanes, VF{});
+    for (int first = 0; first < DEFAULT_BLK_NUM; first += kBlocks) {
+      for (int i = 0; i < kBlocks; ++i) {
+        const T* p = reinterpret_cast<const T*>(row + (first + i) * blkBytes);
+        VF v = Lanes<T>::Load(p);
+        for (int lane = kLanes; lane < kPerBlock; lane += kLanes) v = VectorOp<op>::Of(v, Lanes<T>::Load(p + lane));
+        Store(rows + i * kLanes, v);
+      }
+      const VF result = ReduceRows<VectorOp<op>>(rows);
+      if constexpr (kBlocks == kLanes) {
+        Lanes<T>::Store(dst + first, result);
+      } else {
+        StoreTail(dst + first, result, kBlocks);
+      }
     }
   }
 }
