@@ -17,7 +17,27 @@ __aicore__ inline bool IsShortRow(int64_t cols, int64_t pitch) {
   return cols <= kShortRow && pitch <= kMaxRepeat * kBlockFloats;
 }
 
-// out[row] = sum, or maximum, of tile[row, :]. Destroys the tile. `work` as for ReduceSum or ReduceMax of a row.
+// folded[row, i] = sum, or maximum, of tile[row, i + 64 * n] for all n, where folded[row, 0..63] = tile[row, 0..63]
+// before; it may be the tile itself.
+template <bool kMax>
+__aicore__ inline void FoldRows(const AscendC::LocalTensor<float>& folded, int64_t foldedPitch,
+                                const AscendC::LocalTensor<float>& tile, int64_t rows, int64_t cols, int64_t pitch) {
+  const uint8_t stride = static_cast<uint8_t>(pitch / kBlockFloats);
+  const uint8_t foldedStride = static_cast<uint8_t>(foldedPitch / kBlockFloats);
+  const AscendC::BinaryRepeatParams params(1, 1, 1, foldedStride, foldedStride, stride);
+  for (int64_t col = kRepeatFloats; col < cols; col += kRepeatFloats) {
+    const uint64_t mask = MinOf(kRepeatFloats, cols - col);
+    if constexpr (kMax) {
+      AscendC::Max(folded, folded, tile[col], mask, static_cast<uint8_t>(rows), params);
+    } else {
+      AscendC::Add(folded, folded, tile[col], mask, static_cast<uint8_t>(rows), params);
+    }
+    AscendC::PipeBarrier<PIPE_V>();
+  }
+}
+
+// out[row] = sum, or maximum, of tile[row, :]. Destroys the tile if it is short and has more than 64 columns. `work`:
+// ReduceWorkFloats or MaxWorkFloats floats.
 template <bool kMax>
 __aicore__ inline void RowReduce(const AscendC::LocalTensor<float>& out, const AscendC::LocalTensor<float>& tile,
                                  const AscendC::LocalTensor<float>& work, int64_t rows, int64_t cols, int64_t pitch) {
@@ -33,18 +53,9 @@ __aicore__ inline void RowReduce(const AscendC::LocalTensor<float>& out, const A
     }
     return;
   }
-  const uint8_t stride = static_cast<uint8_t>(pitch / kBlockFloats);
-  const uint8_t repeat = static_cast<uint8_t>(rows);
-  const AscendC::BinaryRepeatParams params(1, 1, 1, stride, stride, stride);
-  for (int64_t col = kRepeatFloats; col < cols; col += kRepeatFloats) {
-    const uint64_t mask = MinOf(kRepeatFloats, cols - col);
-    if constexpr (kMax) {
-      AscendC::Max(tile, tile, tile[col], mask, repeat, params);
-    } else {
-      AscendC::Add(tile, tile, tile[col], mask, repeat, params);
-    }
-    AscendC::PipeBarrier<PIPE_V>();
-  }
+  FoldRows<kMax>(tile, pitch, tile, rows, cols, pitch);
+  const int32_t repeat = static_cast<int32_t>(rows);
+  const int32_t stride = static_cast<int32_t>(pitch / kBlockFloats);
   const int32_t lanes = static_cast<int32_t>(MinOf(kRepeatFloats, cols));
   if constexpr (kMax) {
     AscendC::WholeReduceMax<float>(out, tile, lanes, repeat, 1, 1, stride, AscendC::ReduceOrder::ORDER_ONLY_VALUE);
@@ -54,7 +65,65 @@ __aicore__ inline void RowReduce(const AscendC::LocalTensor<float>& out, const A
   AscendC::PipeBarrier<PIPE_V>();
 }
 
-// sums[row] = sum of tile[row, :]. Destroys the tile. `work`: ReduceWorkFloats(cols) floats.
+// out[i] = sum, or maximum, of the i-th block of `count` floats, at most 255 * 64.
+template <bool kMax>
+__aicore__ inline void ReduceBlocks(const AscendC::LocalTensor<float>& out, const AscendC::LocalTensor<float>& src,
+                                    int64_t count) {
+  const auto reduce = [](const AscendC::LocalTensor<float>& dst, const AscendC::LocalTensor<float>& blocks,
+                         int32_t repeat, int32_t mask) {
+    if constexpr (kMax) {
+      AscendC::BlockReduceMax<float>(dst, blocks, repeat, mask, 1, 1, 8);
+    } else {
+      AscendC::BlockReduceSum<float>(dst, blocks, repeat, mask, 1, 1, 8);
+    }
+  };
+  const int32_t whole = static_cast<int32_t>(count / kRepeatFloats);
+  const int32_t rest = static_cast<int32_t>(count % kRepeatFloats);
+  if (whole > 0) reduce(out, src, whole, kRepeatFloats);
+  if (rest > 0) reduce(out[whole * kBlockFloats], src[whole * kRepeatFloats], 1, rest);
+  AscendC::PipeBarrier<PIPE_V>();
+}
+
+// As RowReduce, but the tile stays. `folded`: 64 floats per row, rows rounded up to 8. Short rows that fill repeats and
+// touch are reduced in blocks, which takes the card half the time.
+template <bool kMax>
+__aicore__ inline void RowReduceKept(const AscendC::LocalTensor<float>& out, const AscendC::LocalTensor<float>& tile,
+                                     const AscendC::LocalTensor<float>& folded, const AscendC::LocalTensor<float>& work,
+                                     int64_t rows, int64_t cols, int64_t pitch) {
+  if (!IsShortRow(cols, pitch) || cols < kRepeatFloats) {
+    RowReduce<kMax>(out, tile, work, rows, cols, pitch);  // writes nothing into such a tile
+    return;
+  }
+  if (cols == pitch && cols % kRepeatFloats == 0) {
+    ReduceBlocks<kMax>(folded, tile, rows * cols);
+    const uint8_t step = static_cast<uint8_t>(cols / kRepeatFloats);  // blocks of results per row
+    AscendC::LocalTensor<float> heads = folded;
+    uint8_t headStep = step;
+    for (uint8_t i = 1; i < step; ++i) {
+      const AscendC::LocalTensor<float> sum = folded[RoundUpOf(rows, kBlockFloats) * kShortRow / kBlockFloats];
+      const AscendC::BinaryRepeatParams params(1, headStep, step, 8, static_cast<uint8_t>(8 * headStep),
+                                               static_cast<uint8_t>(8 * step));
+      const uint8_t repeat = static_cast<uint8_t>(CeilDivOf(rows, kBlockFloats));
+      if constexpr (kMax) {
+        AscendC::Max(sum, heads, folded[i * kBlockFloats], uint64_t{kRepeatFloats}, repeat, params);
+      } else {
+        AscendC::Add(sum, heads, folded[i * kBlockFloats], uint64_t{kRepeatFloats}, repeat, params);
+      }
+      AscendC::PipeBarrier<PIPE_V>();
+      heads = sum;
+      headStep = 1;
+    }
+    ReduceBlocks<kMax>(out, heads, rows * kBlockFloats);
+    return;
+  }
+  AscendC::Copy(folded, tile, uint64_t{kRepeatFloats}, static_cast<uint8_t>(rows),
+                AscendC::CopyRepeatParams(1, 1, kBlockFloats, static_cast<uint16_t>(pitch / kBlockFloats)));
+  AscendC::PipeBarrier<PIPE_V>();
+  FoldRows<kMax>(folded, kRepeatFloats, tile, rows, cols, pitch);
+  RowReduce<kMax>(out, folded, work, rows, kRepeatFloats, kRepeatFloats);
+}
+
+// sums[row] = sum of tile[row, :], which is destroyed. `work`: ReduceWorkFloats(cols) floats.
 __aicore__ inline int64_t ReduceWorkFloats(int64_t cols) {
   return RoundUpOf(CeilDivOf(cols, kRepeatFloats), kBlockFloats);
 }
@@ -63,14 +132,9 @@ __aicore__ inline void RowSum(const AscendC::LocalTensor<float>& sums, const Asc
   RowReduce<false>(sums, tile, work, rows, cols, pitch);
 }
 
-// maxima[row] = maximum of tile[row, :]. Destroys the tile. `work`: MaxWorkFloats(cols) floats, for a value and an
-// index of each repeat.
+// As `work` for maxima: a value and an index of each repeat.
 __aicore__ inline int64_t MaxWorkFloats(int64_t cols) {
   return RoundUpOf(2 * CeilDivOf(cols, kRepeatFloats), kBlockFloats);
-}
-__aicore__ inline void RowMax(const AscendC::LocalTensor<float>& maxima, const AscendC::LocalTensor<float>& tile,
-                              const AscendC::LocalTensor<float>& work, int64_t rows, int64_t cols, int64_t pitch) {
-  RowReduce<true>(maxima, tile, work, rows, cols, pitch);
 }
 
 // spread[row, 0..7] = factors[row]; 8 floats per row, both with rows rounded up to 8.
