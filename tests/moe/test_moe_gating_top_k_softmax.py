@@ -14,6 +14,7 @@ CASES = [
     case("softmax_result", x=(4, 6), k=3, softmax=True, graph="all"),
     case("finished", x=(40, 8), k=2, finished=(1, 4), graph="all"),
     case("finished_renorm", x=(40, 8), k=2, finished=(1, 4), renorm=1, zeros=True),
+    case("finished_64", x=(41, 64), k=9, finished=(1, 4)),  # nine choices: masks of eight, then of one
     case("batch_and_sequence", x=(2, 5, 16), k=4),
     case("one_expert", x=(5, 1), k=1, zeros=True),
     case("k_is_E", x=(9, 40), k=40),

@@ -11,10 +11,12 @@
 namespace mst {
 namespace {
 
-constexpr int64_t kSortsPerTileMax = 255;  // sorts of one instruction
+constexpr int64_t kRepeatsMax = 255;  // of one instruction, and blocks that it steps over
 constexpr int64_t kTileElementsCard = 4096;
-constexpr int64_t kTileElementsCpu = 2048;  // all tiles together stay in L1
-constexpr int64_t kUnitRow = 8;             // rows are handled in groups of 8 by some instructions
+constexpr int64_t kGradTileElementsCard = 11264;  // what is small per tile waits often
+constexpr int64_t kTileElementsCpu = 2048;        // all tiles together stay in L1
+constexpr int64_t kVectorBytes = 256;             // of one repeat of a vector instruction
+constexpr int64_t kUnitRow = 8;                   // rows are handled in groups of 8 by some instructions
 
 Status CheckChoice(const OpArgs& args, int64_t T, int64_t E, int64_t k) {
   if (k > E) {
@@ -28,16 +30,32 @@ Status CheckChoice(const OpArgs& args, int64_t T, int64_t E, int64_t k) {
 }
 
 // Rows of a tile, of `perRow` bytes each and `perGroupedRow` where rows are rounded up to 8, beside `fixed` bytes; 0 if
-// not even one fits.
-int64_t FitRows(const Platform& platform, int64_t pitch, int64_t perRow, int64_t perGroupedRow, int64_t fixed) {
-  const int64_t wanted = std::max<int64_t>(1, (platform.isCpu() ? kTileElementsCpu : kTileElementsCard) / pitch);
+// not even one fits. One instruction covers a tile, `lanes` elements at a time.
+int64_t FitRows(const Platform& platform, int64_t pitch, int64_t lanes, int64_t elements, int64_t perRow,
+                int64_t perGroupedRow, int64_t fixed) {
+  const int64_t wanted = std::max<int64_t>(1, elements / pitch);
   const int64_t room = platform.ubBytes - fixed;
-  int64_t rows = std::min({wanted, kRowsPerTileMax, kSortsPerTileMax * kMoeSortUnit / pitch});
+  int64_t rows = std::min({wanted, kRowsPerTileMax, kRepeatsMax * lanes / pitch});
   if (rows > kUnitRow) rows = RoundDown(rows, kUnitRow);
   while (rows > 0 && rows * perRow + RoundUp(rows, kUnitRow) * perGroupedRow > room) {
     rows -= rows > kUnitRow ? kUnitRow : 1;
   }
   return rows;
+}
+
+// Rows that whole repeats cover, and that are a power of two of them in a mask or fill whole masks.
+int64_t MaskedPitch(int64_t E, int64_t lanes) {
+  if (E > kMoeMaskBits / 2) return RoundUp(E, kMoeMaskBits);
+  return E > lanes ? kMoeMaskBits / 2 : lanes;
+}
+
+// What eight choices of a row need to be put in their place by masks.
+int64_t MaskBytes(int64_t pitch, int64_t lanes, int64_t xBytes) {
+  // masks of the row and a part of one that rows share; words and bits as spread, or a value for each repeat
+  const int64_t masks = CeilDiv(pitch, kMoeMaskBits);
+  const int64_t blocks = masks + (pitch < kMoeMaskBits ? 1 : 0) + std::max<int64_t>(2, pitch / lanes);
+  // words and bits as floats and halves, bits of comparisons, values as stored
+  return kMoeChoicesAtOnce * (blocks * kBlockBytes + 2 * 4 + 2 * 2 + 2 * (masks + 1) + xBytes);
 }
 
 Status TooManyExperts(const char* name, int64_t E) {
@@ -96,7 +114,8 @@ Status MoeGatingTopKSoftmaxTiling(const MoeGatingTopKSoftmaxProblem& problem, co
   // groups of 32 records add
   const int64_t merging = data->sortsAgain ? 0 : 2 * 8 * expert + 4 * 8 * RoundUp(choice, kMoeSortUnit);
   const int64_t fixed = merging + expert + kMoeSortUnit * perChoice + 16 * kBlockBytes;
-  data->rowsPerTile = FitRows(platform, expert, perRow, perGroupedRow, fixed);
+  const int64_t elements = platform.isCpu() ? kTileElementsCpu : kTileElementsCard;
+  data->rowsPerTile = FitRows(platform, expert, kMoeSortUnit, elements, perRow, perGroupedRow, fixed);
   if (data->rowsPerTile == 0) return TooManyExperts("MoeGatingTopKSoftmax", problem.E);
   // Sorting counts as if more bytes moved.
   data->head.cores = CoresForBytes(platform, CeilDiv(problem.T, kUnitRow), 16 * problem.T * problem.E);
@@ -133,19 +152,32 @@ Status MoeGatingTopKSoftmaxGradTiling(const MoeGatingTopKSoftmaxGradProblem& pro
   data->renorm = problem.renorm;
   data->hasSoftmax = problem.hasSoftmax;
   data->buffers = platform.isCpu() ? 1 : 2;
+  data->byMask = !platform.isCpu();
   const int64_t unit = kBlockBytes / problem.xBytes;
-  data->expertPitch = RoundUp(problem.E, unit);
-  data->choicePitch = RoundUp(problem.k, unit);
+  const int64_t lanes = kVectorBytes / problem.xBytes;
+  data->expertPitch = data->byMask ? MaskedPitch(problem.E, lanes) : RoundUp(problem.E, unit);
+  data->choicePitch = RoundUp(problem.k, kBlockBytes / 4);
+  // Rows that touch need no whole blocks.
+  data->dyPitch = problem.k == data->choicePitch ? problem.k : RoundUp(problem.k, unit);
 
-  // x, dx and dsoftmax (queues), logits, probabilities, gradients and a tile to work in
-  const int64_t perExpert = (2 * problem.xBytes + (problem.hasSoftmax ? 4 : 0)) * data->buffers + 4 * 4;
-  // dy as stored and as floats, and the experts
-  const int64_t perChoice = (problem.xBytes + 4) * data->buffers + 4;
-  const int64_t perRow = data->expertPitch * perExpert + data->choicePitch * perChoice;
-  const int64_t perGroupedRow = 4 + kBlockBytes;               // one number per row, that spread over a block
-  const int64_t fixed = data->expertPitch + 16 * kBlockBytes;  // partial sums
-  data->rowsPerTile = FitRows(platform, data->expertPitch, perRow, perGroupedRow, fixed);
-  if (data->rowsPerTile == 0) return TooManyExperts("MoeGatingTopKSoftmaxGrad", problem.E);
+  // x, dx and dsoftmax (queues), exponentials, g
+  const int64_t perExpert =
+      (2 * problem.xBytes + (problem.hasSoftmax ? 4 : 0)) * data->buffers + 4 + (problem.hasSoftmax ? 4 : 0);
+  // experts (queue), dy, results and logits as floats, logits as stored, experts, offsets, beginnings of rows, whether
+  // an expert is there; positions and what is added to them
+  const int64_t perChoice = 4 * data->buffers + 3 * 4 + problem.xBytes + 3 * 4 + 1 + (data->byMask ? 2 * 4 : 0);
+  int64_t perRow = data->expertPitch * perExpert + data->choicePitch * perChoice +
+                   data->dyPitch * problem.xBytes * data->buffers + kVectorBytes;
+  if (data->byMask) perRow += MaskBytes(data->expertPitch, lanes, problem.xBytes);
+  const int64_t perGroupedRow =
+      3 * 4 + 2 * kBlockBytes;  // maximum, sum and dot product, two of them spread over a block
+  // partial results of a row, numbers of words, and what is rounded up
+  const int64_t fixed = std::max(data->expertPitch, data->choicePitch) / 8 + data->expertPitch / 8 + 32 * kBlockBytes;
+  const int64_t elements = platform.isCpu() ? kTileElementsCpu : kGradTileElementsCard;
+  data->rowsPerTile = FitRows(platform, data->expertPitch, lanes, elements, perRow, perGroupedRow, fixed);
+  // An instruction steps over the masks of eight rows.
+  const bool isTooLong = data->byMask && kUnitRow * data->expertPitch / kMoeMaskBits > kRepeatsMax;
+  if (data->rowsPerTile == 0 || isTooLong) return TooManyExperts("MoeGatingTopKSoftmaxGrad", problem.E);
   data->head.cores = CoresForBytes(platform, CeilDiv(problem.T, kUnitRow), 8 * problem.T * problem.E);
   return Status::Ok();
 }

@@ -10,6 +10,8 @@ namespace mst {
 
 constexpr int32_t kMoeSortUnit = 32;                   // elements that one sort takes
 constexpr int32_t kMoeShortChoice = kMoeSortUnit / 2;  // up to this k a sort takes the heads of two lists or more
+constexpr int32_t kMoeMaskBits = 256;                  // elements that one mask is for: a block
+constexpr int32_t kMoeChoicesAtOnce = 8;               // of a row for which there are masks
 
 struct MoeGatingTopKSoftmaxProblem {
   int64_t T;       // tokens
@@ -52,9 +54,11 @@ struct MoeGatingTopKSoftmaxGradTilingData {
   int64_t k;            // experts chosen per token
   int64_t rowsPerTile;  // tokens
   int64_t expertPitch;  // elements between rows of E in UB
-  int64_t choicePitch;  // elements between rows of k in UB
+  int64_t dyPitch;      // elements between rows of dy in UB
+  int64_t choicePitch;  // elements between rows of k numbers of 32 bits in UB
   int32_t renorm;       // 1: softmax over the chosen logits only
   int32_t hasSoftmax;   // 1: there is a gradient of softmax_result
+  int32_t byMask;       // 1: masks put the results of the choices in their place; 0: the scalar unit does
   int32_t buffers;      // buffers per queue
 };
 
