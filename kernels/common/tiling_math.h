@@ -21,9 +21,9 @@ constexpr int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 constexpr int64_t RoundUp(int64_t a, int64_t unit) { return CeilDiv(a, unit) * unit; }
 constexpr int64_t RoundDown(int64_t a, int64_t unit) { return a / unit * unit; }
 
-// Whether a result of so many bytes is better written past the caches: nothing of it would still be there for its
+// Whether a tensor of so many bytes is better moved past the caches: nothing of it would still be there for its next
 // reader.
-inline int32_t StreamsResult(const Platform& platform, int64_t bytes) {
+inline int32_t StreamsPastCaches(const Platform& platform, int64_t bytes) {
   return bytes >= (platform.isCpu() ? int64_t{8} << 20 : int64_t{192} << 20);
 }
 

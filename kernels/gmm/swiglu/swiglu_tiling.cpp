@@ -55,7 +55,7 @@ void Tile(const SwigluProblem& problem, const Platform& platform, int64_t perEle
   data->pitch = RoundUp(data->colsPerTile, kBlockBytes / problem.xBytes);
   data->rowsPerTile = std::min({std::max<int64_t>(1, wanted / data->pitch), problem.rows, kCopyPiecesMax});
   data->tiles = CeilDiv(problem.rows, data->rowsPerTile) * CeilDiv(problem.H, data->colsPerTile);
-  data->streams = StreamsResult(platform, (tensorsMoved == 3 ? 1 : 2) * problem.rows * problem.H * problem.xBytes);
+  data->streams = StreamsPastCaches(platform, (tensorsMoved == 3 ? 1 : 2) * problem.rows * problem.H * problem.xBytes);
   data->head.cores = CoresForBytes(platform, data->tiles, tensorsMoved * problem.rows * problem.H * problem.xBytes);
 }
 

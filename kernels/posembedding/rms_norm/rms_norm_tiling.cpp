@@ -121,7 +121,7 @@ Status RmsNormTiling(const RmsNormProblem& problem, const Platform& platform, Rm
   data->pitch = layout.pitch;
   data->gammaCols = layout.residentCols;
   const int64_t bytes = problem.rows * problem.D * problem.xBytes;
-  data->streams = StreamsResult(platform, bytes);
+  data->streams = StreamsPastCaches(platform, bytes);
   data->head.cores = CoresForBytes(platform, problem.rows, 2 * bytes);
   return Status::Ok();
 }
@@ -165,7 +165,7 @@ Status RmsNormGradTiling(const RmsNormGradProblem& problem, const Platform& plat
   data->colsPerTile = layout.cols;
   data->pitch = layout.pitch;
   data->residentCols = layout.residentCols;
-  data->streams = StreamsResult(platform, problem.rows * problem.D * problem.xBytes);
+  data->streams = StreamsPastCaches(platform, problem.rows * problem.D * problem.xBytes);
 
   // All cores wait for each other before dgamma is summed: no more of them than the machine has.
   const int64_t bytes = 3 * problem.rows * problem.D * problem.xBytes;

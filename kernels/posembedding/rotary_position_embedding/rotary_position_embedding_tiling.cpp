@@ -152,7 +152,7 @@ Status RowsTiling(const RotaryPositionEmbeddingProblem& problem, const Platform&
   MST_RETURN_IF_ERROR(FitTile(problem, platform, perElement, data->pitch, &data->vPerTile, &data->iPerTile));
   data->tiles = CeilDiv(problem.V, data->vPerTile) * data->outer * CeilDiv(problem.I, data->iPerTile);
   const int64_t bytes = 2 * data->outer * problem.V * problem.I * problem.D * problem.xBytes;
-  data->streams = StreamsResult(platform, bytes / 2);
+  data->streams = StreamsPastCaches(platform, bytes / 2);
   data->head.cores = CoresForBytes(platform, data->tiles, bytes);
   return Status::Ok();
 }
@@ -237,7 +237,7 @@ Status RotaryPositionEmbeddingTableGradTiling(const RotaryPositionEmbeddingTable
     data->tiles = varying * CeilDiv(problem.V, data->vPerTile);
   }
   const int64_t bytes = 2 * OuterOf(problem) * problem.V * problem.I * problem.D * problem.xBytes;
-  data->streams = StreamsResult(platform, bytes / 2);
+  data->streams = StreamsPastCaches(platform, bytes / 2);
   data->head.cores = CoresForBytes(platform, data->tiles, bytes);
   return Status::Ok();
 }

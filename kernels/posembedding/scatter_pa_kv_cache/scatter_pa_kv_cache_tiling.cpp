@@ -135,7 +135,7 @@ Status SlotTiling(const ScatterPaKvCacheProblem& problem, const Platform& platfo
 
   const int64_t moved = problem.tokens + (copies ? data->slots : 0);
   const int64_t bytes = 2 * moved * (keyElements + valueElements) * problem.elementBytes;
-  data->streams = StreamsResult(platform, bytes / 2);
+  data->streams = StreamsPastCaches(platform, bytes / 2);
   data->head.cores = CoresForBytes(platform, moved, bytes);
   if (copies) data->head.cores = std::min(data->head.cores, platform.vectorCores);  // they wait for each other
   return Status::Ok();
