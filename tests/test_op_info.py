@@ -268,6 +268,7 @@ def test_plan_gives_the_fields_of_tiling_data():
 def test_platforms():
     b1 = _native.platforms()["ascend910b1"]
     assert (b1["cubeCores"], b1["vectorCores"], b1["ubBytes"], b1["tasksPerCore"]) == (24, 48, 196352, 1)
+    assert (b1["l2Bytes"], _native.platforms()["ascend910b4"]["l2Bytes"]) == (192 << 20, 96 << 20)
     assert _native.platforms()["cpu"]["vectorCores"] == _native.num_threads()
 
 

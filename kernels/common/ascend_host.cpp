@@ -101,7 +101,7 @@ Status ReadValues(const gert::TilingContext& context, OpArgs* args) {
 }
 
 Platform PlatformOf(const platform_ascendc::PlatformAscendC& card) {
-  Platform platform = *FindPlatform("ascend910b1");  // memory is the same in the whole class; cores are not
+  Platform platform = *FindPlatform("ascend910b1");  // UB, L1 and L0 are the same in the whole class; cores are not
   platform.soc = "ascend910b";
   platform.vectorCores = static_cast<int32_t>(card.GetCoreNumAiv());
   platform.cubeCores = static_cast<int32_t>(card.GetCoreNumAic());

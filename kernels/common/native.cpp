@@ -225,6 +225,8 @@ py::dict PlatformDict(const Platform& platform) {
   dict["l0aBytes"] = platform.l0aBytes;
   dict["l0bBytes"] = platform.l0bBytes;
   dict["l0cBytes"] = platform.l0cBytes;
+  dict["l2Bytes"] = platform.l2Bytes;
+  dict["mhz"] = platform.mhz;
   return dict;
 }
 

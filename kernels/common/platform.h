@@ -17,6 +17,8 @@ struct Platform {
   int64_t l0aBytes;      // L0A, L0B and L0C of a cube core
   int64_t l0bBytes;
   int64_t l0cBytes;
+  int64_t l2Bytes;  // L2 of all cores together; on the CPU what a reader may still find there of a tensor
+  double mhz;       // clock of the cores; 0 on the CPU
   bool isCpu() const { return soc[0] == 'c'; }
 };
 

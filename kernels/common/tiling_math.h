@@ -23,9 +23,7 @@ constexpr int64_t RoundDown(int64_t a, int64_t unit) { return a / unit * unit; }
 
 // Whether a tensor of so many bytes is better moved past the caches: nothing of it would still be there for its next
 // reader.
-inline int32_t StreamsPastCaches(const Platform& platform, int64_t bytes) {
-  return bytes >= (platform.isCpu() ? int64_t{8} << 20 : int64_t{192} << 20);
-}
+inline int32_t StreamsPastCaches(const Platform& platform, int64_t bytes) { return bytes >= platform.l2Bytes; }
 
 // Cores for memory-bound work of `units` indivisible pieces that move `bytes` in all; 0 without work.
 inline int32_t CoresForBytes(const Platform& platform, int64_t units, int64_t bytes) {

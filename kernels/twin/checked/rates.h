@@ -11,16 +11,6 @@
 namespace AscendC {
 namespace check {
 
-struct Soc {
-  const char* name;
-  double mhz;
-  int64_t l2Bytes;
-};
-constexpr Soc kSocs[] = {{"ascend910b1", 1850, 192 << 20},
-                         {"ascend910b2", 1800, 192 << 20},
-                         {"ascend910b3", 1800, 192 << 20},
-                         {"ascend910b4", 1500, 96 << 20}};
-
 // Measured: on a card. Derived: from measured figures. Assumed: no figure is known to us.
 enum class Origin { kMeasured, kDerived, kAssumed };
 
