@@ -88,9 +88,8 @@ class Comparison:
         column = next(i for i in columns if all(spec.dtype_of(tensor, i) == dtype for tensor, dtype in given))
         types = ",".join(dtypes[column] for dtypes in spec.dtypes.values())
         row = self.rows.setdefault((spec.name, types), [0, 0, 0.0])
-        limit = max((LIMITS.get(x.dtype.name, 0.0) for x in (*inputs, *wanted) if x is not None), default=0.0)
-        if spec.name.startswith("scatter"):
-            limit = 0.0
+        rounded = () if spec.moves else (x for x in (*inputs, *wanted) if x is not None)
+        limit = max((LIMITS.get(x.dtype.name, 0.0) for x in rounded), default=0.0)
         try:
             difference = largest_difference(on_device(spec, inputs, attrs), wanted)
             trouble = "" if difference <= limit else f"differs by {difference:.2e}"

@@ -59,6 +59,7 @@ class OpSpec:
     value_check: bool = False  # <Op>CheckValues looks at indices and lengths before the kernel runs
     infer: str = None  # "custom": <Op>InferShape gives the output shapes
     grad: str = None  # name of the gradient's spec
+    moves: bool = False  # results are made of bytes of inputs: nothing is rounded
     family: str = ""
     folder: str = ""
 

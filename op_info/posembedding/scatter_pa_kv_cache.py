@@ -12,6 +12,7 @@ _COMMON = {
     "targets": {"ascend910b": ALL, "cpu": ALL},
     "value_check": True,
     "infer": "custom",
+    "moves": True,
 }
 
 
