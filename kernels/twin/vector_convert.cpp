@@ -176,6 +176,8 @@ MST_INLINE void ConvertVector(T* dst, const U* src, RoundMode mode) {
   }
 }
 
+}  // namespace
+
 #if MST_VECTOR_BYTES == 64
 // To nearest even, the upper halves of the result rounded; NaN stays NaN.
 MST_INLINE __m512i RoundForBFloat16(__m512i v) {
@@ -197,7 +199,7 @@ MST_INLINE __m512i PairToBFloat16(__m512i low, __m512i high) {
   return _mm512_permutex2var_epi16(RoundForBFloat16(low), _mm512_load_si512(kUpper.index), RoundForBFloat16(high));
 }
 
-// Both convert whole pairs of vectors and return how many elements these are.
+// Both convert whole pairs of vectors and return how many elements these are; tests hold one against the other.
 int64_t ConvertPairs(bfloat16_t* dst, const float* src, int64_t count) {
   int64_t i = 0;
 #pragma GCC unroll 2
@@ -221,8 +223,6 @@ __attribute__((target("avx512bf16"))) int64_t ConvertPairsFast(bfloat16_t* dst, 
 
 const bool kConvertsFast = __builtin_cpu_supports("avx512bf16");
 #endif
-
-}  // namespace
 
 template <typename T, typename U>
 void Convert(T* dst, const U* src, RoundMode mode, int64_t count) {
