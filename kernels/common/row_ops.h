@@ -303,23 +303,6 @@ __aicore__ inline void RowDivSpread(const AscendC::LocalTensor<float>& dst, cons
   RowsWithSpread<DivInstruction>(dst, tile, spread, rows, cols, pitch);
 }
 
-// dst[row, :] = tile[row, :] * factors[row]. `spread`: 8 floats per row, rows rounded up to 8; factors as well.
-__aicore__ inline void RowScale(const AscendC::LocalTensor<float>& dst, const AscendC::LocalTensor<float>& tile,
-                                const AscendC::LocalTensor<float>& factors, const AscendC::LocalTensor<float>& spread,
-                                int64_t rows, int64_t cols, int64_t pitch) {
-  if (IsShortRow(cols, pitch)) {
-    SpreadRows(spread, factors, rows);
-    RowMulSpread(dst, tile, spread, rows, cols, pitch);
-    return;
-  }
-  WaitPipe<AscendC::HardEvent::V_S>();
-  for (int64_t row = 0; row < rows; ++row) {
-    AscendC::Muls(dst[row * pitch], tile[row * pitch], factors.GetValue(row), static_cast<int32_t>(cols));
-  }
-  WaitPipe<AscendC::HardEvent::S_V>();  // the factors may be overwritten now
-  AscendC::PipeBarrier<PIPE_V>();
-}
-
 }  // namespace mst
 
 #endif  // MST_COMMON_ROW_OPS_H_

@@ -165,7 +165,8 @@ class RmsNormKernel {
     } else {
       yFloat = x;
     }
-    RowScale(yFloat, x, rstd, spreadBuf_.Get<float>(), rows, cols, tiling_->pitch);
+    SpreadRows(spreadBuf_.Get<float>(), rstd, rows);
+    RowMulSpread(yFloat, x, spreadBuf_.Get<float>(), rows, cols, tiling_->pitch);
     RowMul(yFloat, yFloat, gamma, rows, cols, tiling_->pitch);
     if constexpr (!IsSameType<X, float>::value) {
       Cast(y, yFloat, RoundMode::CAST_RINT, rows * tiling_->pitch);
