@@ -10,8 +10,8 @@ from ms_ops_transformer import ops
 
 CASES = [
     case("tiny", x=(3, 5), k=2, graph="all"),
-    case("renorm", x=(3, 5), k=2, renorm=1, graph="all", zeros=True),
-    case("softmax_result", x=(4, 6), k=3, softmax=True, graph="all"),
+    case("renorm", x=(3, 5), k=2, renorm=1, graph="all", zeros=True, tilings=("card", "cpu")),
+    case("softmax_result", x=(4, 6), k=3, softmax=True, graph="all", tilings=("card", "cpu")),
     case("finished", x=(40, 8), k=2, finished=(1, 4), graph="all"),
     case("finished_renorm", x=(40, 8), k=2, finished=(1, 4), renorm=1, zeros=True),
     case("finished_64", x=(41, 64), k=9, finished=(1, 4)),  # nine choices: masks of eight, then of one
@@ -29,7 +29,7 @@ CASES = [
     case("experts_300_softmax", x=(20, 300), k=33, softmax=True),
     case("experts_1024", x=(5, 1024), k=100),
     case("experts_2500", x=(3, 2500), k=1024),
-    case("tokens_2050", x=(2050, 16), k=2, renorm=1, zeros=True),
+    case("tokens_2050", x=(2050, 16), k=2, renorm=1, zeros=True, tilings=("card", "cpu")),
     case("tokens_0", x=(0, 16), k=2),
     case("ties", x=(60, 64), k=8, ties=4),
     case("ties_everywhere", x=(7, 96), k=40, ties=1),

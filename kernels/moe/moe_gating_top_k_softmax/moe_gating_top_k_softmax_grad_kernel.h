@@ -262,8 +262,7 @@ class MoeGatingTopKSoftmaxGradKernel {
       RowMulSpread(result, exps, spread, rows, E, pitch);
     }
     if constexpr (!IsSameType<X, float>::value) {
-      Cast(dx, exps, RoundMode::CAST_RINT, static_cast<uint32_t>(count));
-      PipeBarrier<PIPE_V>();
+      Cast(dx, exps, RoundMode::CAST_RINT, static_cast<uint32_t>(count));  // barriers follow before it is used
     }
   }
 
@@ -288,8 +287,7 @@ class MoeGatingTopKSoftmaxGradKernel {
     Muls(grad, dsoftmax, 1.0f, count);
     PipeBarrier<PIPE_V>();
     dsoftmaxQueue_.FreeTensor(dsoftmax);
-    Add(choiceGrad, choiceGrad, gathered, choices);
-    PipeBarrier<PIPE_V>();
+    Add(choiceGrad, choiceGrad, gathered, choices);  // barriers follow before it is used
   }
 
   // Towards the masks of the first choices, beside other work. A barrier belongs between two of these.
@@ -322,9 +320,7 @@ class MoeGatingTopKSoftmaxGradKernel {
         dx.SetValue(row * tiling_->expertPitch + expert, value.GetValue(row * tiling_->choicePitch + j));
       }
     }
-    WaitPipe<HardEvent::S_V>();
-    WaitPipe<HardEvent::S_MTE2>();  // FreeTensor makes the copy wait for the vector pipe only
-    WaitPipe<HardEvent::S_MTE3>();
+    WaitPipe<HardEvent::S_V>();  // for which EnQue and FreeTensor make the copies wait
   }
 
   __aicore__ inline void DyToFloat(const LocalTensor<float>& dst, const LocalTensor<X>& dy, int64_t rows) {
