@@ -16,6 +16,10 @@ def _far_sink(x):
     x["sink"][...] = [30.0, -30.0]
 
 
+def _no_sink(x):
+    x["sink"][...] = [float("-inf"), 0.5]
+
+
 CASES = [
     case("tiny_pse", Sq=3, Skv=4, D=2, pse=(1, 2, 3, 4), graph="all"),
     case("tiny_sink", Sq=3, Skv=4, D=2, sink=True, at_least=4.0, softcap=1.0),
@@ -44,6 +48,8 @@ CASES = [
     case("sink_far", Sq=33, Skv=70, sink=True, at_least=4.0, edit=_far_sink, stats=True, zeros=True),
     case("sink_gqa_causal", B=2, N=4, Nkv=2, Sq=70, Skv=600, sink=True, at_least=4.0, sparse_mode=3),
     case("sink_empty_rows", Sq=30, Skv=20, sink=True, at_least=4.0, sparse_mode=3, stats=True),
+    case("sink_of_minus_inf", Sq=30, Skv=20, sink=True, at_least=4.0, sparse_mode=3, edit=_no_sink, stats=True,
+         zeros=True, graph="all"),
     case("sink_bsh_mask", layout="BSH", B=2, Sq=20, Skv=30, sink=True, at_least=4.0, mask=(2, 1, 20, 30)),
     case("drop_bits", N=2, Sq=5, Skv=6, D=8, drop=True, keep_prob=0.7, graph="all"),
     case("drop_bits_odd", B=2, N=3, Nkv=1, Sq=33, Skv=61, drop=True, keep_prob=0.4),

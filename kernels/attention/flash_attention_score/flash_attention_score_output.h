@@ -53,12 +53,13 @@ class FlashOutput {
     return alpha_[static_cast<uint32_t>((1 + task.turn) * statFloats_ + r * kFlashStatCopies)];
   }
 
-  // Nothing seen yet; a sink counts as a key without value.
+  // Nothing seen yet; a sink counts as a key without value, if it is not -inf.
   __aicore__ inline void ResetStatistics(const FlashTask& task) {
-    const bool hasSink = shape_->hasSink != 0;
-    WaitPipe<AscendC::HardEvent::MTE3_V>();  // those of a block before may still be on their way out
-    AscendC::Duplicate(Max(task, 0), hasSink ? sinkGm_.GetValue(task.tile.head) : kFlashLowest, statFloats_);
-    AscendC::Duplicate(Sum(task, 0), hasSink ? 1.0f : 0.0f, statFloats_);
+    const float sink = shape_->hasSink != 0 ? sinkGm_.GetValue(task.tile.head) : kFlashHidden;
+    const bool counts = !(sink < kFlashLowest);  // NaN does
+    WaitPipe<AscendC::HardEvent::MTE3_V>();      // those of a block before may still be on their way out
+    AscendC::Duplicate(Max(task, 0), counts ? sink : kFlashLowest, statFloats_);
+    AscendC::Duplicate(Sum(task, 0), counts ? 1.0f : 0.0f, statFloats_);
     AscendC::PipeBarrier<PIPE_V>();
   }
   __aicore__ inline void ResetOutput(int64_t rows) {
