@@ -72,8 +72,7 @@ class Launcher:
         library, threads = library_path(self.library.removesuffix("_cpu")), self.threads
         platform = "ascend910b1" if self.library == "checked" else "cpu"
         if self.library == "checked" and ascend.waits_for_all_cores(spec, ROOT / "kernels"):
-            shapes = [None if v is None else (v.shape, v.dtype.name) for v in views]
-            threads = max(1, _native.plan(op, shapes, attrs, platform)["cores"])
+            threads = max(1, _native.plan(op, views, attrs, platform)["cores"])
         with native_threads(threads):
             outputs = [r.view for r in results]
             _native.launch(library, op, views, attrs, outputs, platform, self.check_values)
