@@ -10,8 +10,6 @@ SURVIVORS = {
     "static_cast<uint64_t>(seedGm.GetValue(1)); | pipe->InitBuffer(bitsBuf_, FlashGeneratorBytes(tiles->kvCols));": (
         "no launch here draws bits for a tile of the full width"
     ),
-    "InitBuffer flash_attention_score_grad_strip.h: statFloats_ = (tiles->qRows + kFlashSpareRows) * kFlashStatCopies; "
-    "| pipe->InitBuffer(statBuf_, 4 * statFloats_ * sizeof(float));": "the last spare row is there for rounding only",
     "InitBuffer moe_gating_top_k_softmax_kernel.h: pipe->InitBuffer(mergeBuf_[1], tiling->expertPitch * kRecordBytes); "
     "| pipe->InitBuffer(chosenBuf_, (choices + kWays * RoundUpOf(tiling->choicePitch, kSortUnit)) * kRecordBytes);": (
         "room for all that a merge may write; equal lists of the largest k would fill it"

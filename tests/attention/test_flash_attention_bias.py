@@ -30,6 +30,7 @@ CASES = [
     case("pse_over_rows", B=2, Sq=33, Skv=70, pse=(2, 2, 1, 70), pse_type=0),
     case("pse_over_rows_inner", B=2, N=4, Nkv=2, Sq=33, Skv=600, pse=(2, 4, 1, 600)),
     case("pse_over_all", B=2, N=3, Sq=2, Skv=140, pse=(1, 1, 1, 140), pse_type=0),
+    case("pse_nobody_sees", Sq=20, Skv=300, pse=(1, 1, 1, 300), sparse_mode=2, zeros=True),
     case("pse_after_scale", N=1, Sq=3, Skv=4, pse=(1, 1, 3, 4), pse_type=0),
     case("pse_bsh_gqa", layout="BSH", B=2, N=4, Nkv=2, Sq=20, Skv=30, pse=(2, 4, 20, 30), sparse_mode=3),
     case("pse_causal", Sq=130, Skv=130, pse=(1, 2, 130, 130), sparse_mode=3),

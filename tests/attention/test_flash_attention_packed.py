@@ -35,6 +35,11 @@ CASES = [
     case("width_104", q_lens=(3, 4), kv_lens=(6, 4), D=104, sparse_mode=3),
     case("value_width", q_lens=(13, 64), kv_lens=(16, 64), N=4, Nkv=1, D=24, Dv=40, sparse_mode=3),
     case("long_member", q_lens=(65, 3), kv_lens=(1030, 7), N=1, sparse_mode=3),
+    case("long_members", q_lens=(150, 0, 70), kv_lens=(400, 30, 260), N=4, Nkv=2, D=32, sparse_mode=3),
+    # The dq of so many rows, once for each core, is too much for L2 of the card: the gradient cuts rows and keys,
+    case("one_of_many_rows", q_lens=(42000, *(128,) * 8), kv_lens=(2, *(1280,) * 8), N=3, Nkv=1, dtypes=("float16",)),
+    # or gives each core whole heads.
+    case("heads_of_many_rows", q_lens=(70000, *(512,) * 15), kv_lens=(2, *(300,) * 15), N=3, dtypes=("float32",)),
     case("nan_in_one_document", q_lens=(6, 5, 7), kv_lens=(6, 8, 7), D=8, edit=_nan_document, stats=True),
     case("mode2", q_lens=(20, 70), kv_lens=(30, 50), sparse_mode=2),
     case("mode4", q_lens=(20, 70), kv_lens=(30, 70), sparse_mode=4, pre_tokens=8, next_tokens=2, graph="all"),

@@ -3,6 +3,7 @@
 
 Sizes come from the tiles: 96 query rows (64 where a head is wide, 128 in the gradient), 256 keys, strips of 16 rows;
 beyond two key blocks the running maximum is corrected more than once, beyond the keys that L1 holds a unit runs again.
+On the card the gradient has blocks of 128 x 128, and beyond 128 keys a kv head may belong to several cores.
 """
 
 import numpy as np
@@ -28,6 +29,10 @@ def _large_scores(x):
 
 def _nan_key(x):
     x["key"][0, 1, 70] = np.nan
+
+
+def _nan_far_key(x):
+    x["key"][0, 0, 290] = np.nan
 
 
 def _inf_value(x):
@@ -70,6 +75,8 @@ CASES = [
     case("causal", Sq=130, Skv=130, sparse_mode=3, graph="all"),
     case("causal_chunk", Sq=70, Skv=1100, sparse_mode=3),
     case("causal_left_up", Sq=70, Skv=45, sparse_mode=2),
+    case("causal_ranges", N=4, Nkv=2, Sq=300, Skv=700, D=32, Dv=24, sparse_mode=3),  # a kv head of several cores
+    case("keys_nobody_sees", Sq=20, Skv=300, sparse_mode=2, zeros=True),
     case("layout_bsh", layout="BSH", B=2, N=4, Nkv=2, Sq=33, Skv=70, graph="all"),
     case("layout_sbh", layout="SBH", B=2, N=4, Nkv=2, Sq=33, Skv=70, Dv=24),
     case("layout_bsnd", layout="BSND", B=2, N=4, Nkv=2, Sq=33, Skv=70),
@@ -99,6 +106,7 @@ CASES = [
     case("huge_negative_logits", Sq=3, N=1, Skv=8, D=1, Dv=4, scale=1.0, edit=_huge_negative, dtypes=("float32",)),
     case("large_scores", Sq=40, Skv=600, stats=True, edit=_large_scores),
     case("nan_key", Sq=80, Skv=80, sparse_mode=3, stats=True, edit=_nan_key),
+    case("nan_far_key", N=4, Nkv=2, Sq=100, Skv=310, sparse_mode=3, edit=_nan_far_key),
     case("inf_value", Sq=80, Skv=80, sparse_mode=3, stats=True, edit=_inf_value),
     case("nan_query", Sq=80, Skv=80, sparse_mode=3, stats=True, edit=_nan_query),
     case("nan_dout", Sq=80, Skv=80, sparse_mode=3, edit_douts=_nan_dout),

@@ -27,11 +27,11 @@ def problems(draw):
         pairs = [(draw(st.integers(0, 900)), draw(st.integers(0, 900))) for _ in range(size["B"])]
         ends = np.cumsum(np.array(pairs, np.int64), 0)
         size["rows"], size["Sq"], size["Skv"] = [p[0] for p in pairs], int(ends[-1, 0]), int(ends[-1, 1])
-        size["keys"] = max(p[1] for p in pairs)
+        size["all_keys"] = [p[1] for p in pairs]
         inputs["actual_seq_qlen"], inputs["actual_seq_kvlen"] = (np.ascontiguousarray(e) for e in ends.T)
     else:
         size["Sq"], size["Skv"] = draw(lengths), draw(lengths)
-        size["rows"], size["keys"] = [size["Sq"]] * size["B"], size["Skv"]
+        size["rows"], size["all_keys"] = [size["Sq"]] * size["B"], [size["Skv"]] * size["B"]
 
     def shape(heads, rows, width):
         return {"BNSD": [size["B"], heads, rows, width], "BSH": [size["B"], rows, heads * width],
@@ -109,8 +109,35 @@ def test_forward(problem, soc):
     check_tiles(t, size, PLATFORMS[soc], (lefts, (t["superRows"] * t["dPad"] + t["valueRows"] * t["dvPad"]) * element))
     for rows in (t["superRows"], t["valueRows"]):  # in L1: whole key blocks, or a part of one
         assert rows % 16 == 0 and (rows % t["kvCols"] == 0 or t["kvCols"] % rows == 0)
-    assert t["walkRows"] % t["kvCols"] == 0 and (t["depth"] == 0 or t["walkRows"] >= size["keys"])
+    assert t["walkRows"] % t["kvCols"] == 0 and (t["depth"] == 0 or t["walkRows"] >= max(size["all_keys"]))
     check_units(t, sum(size["nkv"] * -(-rows // t["chunkRows"]) for rows in size["rows"]), PLATFORMS[soc])
+
+
+RANGES = 2  # kFlashGradRanges
+
+
+def check_slots(t, size):
+    """Where keys are cut into ranges: each core has a slot for every kv head that it shares, and one to work in."""
+    ranges = [max(1, -(-keys // t["rangeKeys"])) for keys in size["all_keys"] for _ in range(size["nkv"])]
+    ends = np.cumsum(ranges)
+    assert ends[-1] == t["pairUnits"] and t["rangeKeys"] == t["superRows"] == t["keyRows"]
+    assert t["chunkRows"] >= max(size["rows"])
+    slots = []  # of each head, as its cores come
+    for core in range(t["cores"]):
+        begin, end = t["unitBegin"][core], min(t["unitBegin"][core + 1], t["pairUnits"])
+        first, last = t["slotBegin"][core : core + 2]
+        for head in range(len(ends)):
+            head_begin = ends[head] - ranges[head]
+            if max(begin, head_begin) < min(end, ends[head]):
+                goes_on, is_shared = begin > head_begin, begin > head_begin or end < ends[head]
+                assert first < last
+                slots += [(head, first if goes_on else last - 1)] if is_shared else []
+    assert len({slot for _, slot in slots}) == len(slots), slots  # what one core adds no other does
+    for (head, slot), (next_head, next_slot) in zip(slots, slots[1:]):
+        assert head != next_head or next_slot == slot + 1, slots
+    G = size["N"] // size["nkv"]
+    room = t["workspaceBytes"] - t["cores"] * t["coreWorkspaceBytes"]
+    assert room == t["slotBegin"][t["cores"]] * G * t["chunkRows"] * t["dPad"] * 4
 
 
 @settings(max_examples=300, deadline=None)
@@ -124,15 +151,18 @@ def test_gradient(problem, soc):
     t = plan_if_it_fits("flash_attention_score_grad", inputs, attrs, size, soc, 48)
     if t is None:
         return
-    element, width = BYTES[size["dtype"]], max(size["D"], size["Dv"])
-    products = [(t["qRows"], width), (t["kvCols"], t["qRows"]), (t["qRows"], t["kvCols"])]
-    lefts = sum(left_bytes(rows, depth, 64, element) for rows, depth in products)
-    own = (t["qRows"] + t["superRows"]) * (t["dPad"] + t["dvPad"]) * element
-    check_tiles(t, size, PLATFORMS[soc], (lefts, own))
+    element, rows, keys = BYTES[size["dtype"]], t["qRows"], t["kvCols"]
+    products = [(rows, size["D"]), (rows, size["Dv"]), (keys, rows), (keys, rows), (rows, keys)]
+    lefts = sum(left_bytes(rows, depth, 128, element) for rows, depth in products)
+    own = (rows + t["superRows"]) * (t["dPad"] + t["dvPad"]) + (t["keyCopies"] - 1) * t["superRows"] * t["dPad"]
+    check_tiles(t, size, PLATFORMS[soc], (lefts, own * element))
     assert t["superRows"] % t["kvCols"] == 0
     check_units(t, t["pairUnits"] + t["pseUnits"] + t["sinkUnits"], PLATFORMS[soc])
     assert t["keyRows"] > 0 or size["Skv"] == 0
     assert t["sinkUnits"] == (size["N"] if "sink" in inputs else 0)
+    assert soc == "cpu" or t["workspaceBytes"] < 192 << 20 or t["cut"] != RANGES
+    if t["cut"] == RANGES:
+        check_slots(t, size)
 
 
 @settings(max_examples=100, deadline=None)

@@ -26,14 +26,15 @@ class FlashGradBias {
     sumGm_.SetGlobalBuffer(reinterpret_cast<__gm__ float*>(workspace));
   }
 
-  // dpse of rows [rowBegin, rowEnd) of a head to 0, where no pair is visible it stays so.
-  __aicore__ inline void ClearPse(const FlashSequence& sequence, int64_t head, int64_t rowBegin, int64_t rowEnd) {
-    const int64_t keys = sequence.keys;
-    const int64_t offset = shape_->packed != 0
-                               ? shape_->N * sequence.pairBase + (head * sequence.rows + rowBegin) * keys
-                               : sequence.index * shape_->pseBatch + head * shape_->pseHead + rowBegin * keys;
+  // dpse of the unit's pairs in a head to 0, where no pair is visible it stays so.
+  __aicore__ inline void ClearPse(const FlashGradUnit& unit, int64_t head) {
+    const FlashSequence& s = unit.sequence;
+    const int64_t offset = (shape_->packed != 0 ? shape_->N * s.pairBase + head * s.rows * s.keys
+                                                : s.index * shape_->pseBatch + head * shape_->pseHead) +
+                           unit.rowBegin * s.keys + unit.keyBegin;
     AscendC::LocalTensor<T> zeros = tile_->strip.scoresQue().template AllocTensor<T>();
-    ClearRows(dpseGm_[offset], zeros, tiles_->stripFloats, 1, (rowEnd - rowBegin) * keys, (rowEnd - rowBegin) * keys);
+    ClearRows(dpseGm_[offset], zeros, tiles_->stripFloats, unit.rowEnd - unit.rowBegin, unit.keyEnd - unit.keyBegin,
+              s.keys);
     tile_->strip.scoresQue().FreeTensor(zeros);
   }
 
@@ -58,6 +59,7 @@ class FlashGradBias {
           for (int64_t r = row; r < rowEnd; r += qRows) SumBlock(sequence, n, r, MinOf(qRows, rowEnd - r), super);
         }
       }
+      WaitPipe<AscendC::HardEvent::MTE3_MTE2>();  // without any pair the sums are as they were cleared
       const int64_t offset = batch * shape_->pseBatch + head * shape_->pseHead + row * shape_->pseRow + super;
       for (int64_t r = 0; r < sumRows; ++r) Write(dpseGm_[offset + r * shape_->pseRow], r * tiles_->superRows, cols);
     }
@@ -74,7 +76,8 @@ class FlashGradBias {
       for (int64_t row = 0; row < sequence.rows; row += tiles_->qRows) {
         const int64_t rows = MinOf(tiles_->qRows, sequence.rows - row);
         const int32_t count = static_cast<int32_t>(rows * kFlashStatCopies);
-        tile_->LoadRows(sequence, head, row, rows);
+        tile_->strip.PrepareRows(sequence, head, row, rows, 0);
+        tile_->strip.LoadRows(sequence, head, row, rows, 0);
         AscendC::Muls(p, tile_->strip.Max(0), -1.0f, count);
         AscendC::PipeBarrier<PIPE_V>();
         AscendC::Adds(p, p, sink, count);
@@ -109,7 +112,8 @@ class FlashGradBias {
     const int64_t end = MinOf(FlashKeyEnd(band, row + rows), super + tiles_->superRows);
     int64_t key = MaxOf(super, FlashKeyBegin(band, row) / kvCols * kvCols);
     if (key >= end) return;
-    tile_->LoadRows(sequence, head, row, rows);
+    tile_->strip.PrepareRows(sequence, head, row, rows, 0);
+    tile_->strip.LoadRows(sequence, head, row, rows, 0);
     for (; key < end; key += kvCols) {
       const int32_t cols = static_cast<int32_t>(MinOf(kvCols, end - key));
       if (FlashViewOf(band, row, row + rows, key, key + cols) == FlashTileView::kHidden) continue;
@@ -118,7 +122,8 @@ class FlashGradBias {
                                     rows,
                                     super,
                                     {head, key, cols, static_cast<int32_t>(RoundUpOf(cols, kFlashColsUnit))}};
-      tile_->Products(sequence, block);
+      tile_->StartProducts(sequence, block);
+      tile_->AwaitProducts();
       for (int64_t r = 0; r < rows; r += tiles_->stripRows) {
         const int64_t strip = MinOf(tiles_->stripRows, rows - r);
         tile_->Differentiate(sequence, block, r, strip, shape_->pseType == 0, true, false);

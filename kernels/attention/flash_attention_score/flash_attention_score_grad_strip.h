@@ -2,8 +2,9 @@
 // A strip of the gradient in UB: from products query key^T and dy value^T to probabilities and score gradients.
 //
 // P = exp(S - max) / sum, delta = rowsum(dy * y) - dlse, dS = P * (dP * keep - delta), then back through softcap and
-// scale. UB: two strips, what FlashScoreStrip and FlashDropout need, and by need a strip for the slope of the softcap
-// and one for the factors of dropout; maximum, sum and delta [qRows, 8] of the query block.
+// scale. UB: two strips, with depth 1 twice, what FlashScoreStrip and FlashDropout need, and by need a strip for the
+// slope of the softcap and one for the factors of dropout; maximum, sum and delta [qRows, 8] of the query block, with
+// depth 1 of the next one as well. Workspace: delta [deltaRows, 8].
 #ifndef MST_ATTENTION_FLASH_ATTENTION_SCORE_GRAD_STRIP_H_
 #define MST_ATTENTION_FLASH_ATTENTION_SCORE_GRAD_STRIP_H_
 
@@ -28,9 +29,12 @@ class FlashGradStrip {
   using OutQue = AscendC::TQue<AscendC::TPosition::VECOUT, 1>;
 
  public:
+  static constexpr int64_t kPieceRows = 64;  // rows of dy and y, or of sums, in UB at a time
+
   __aicore__ inline void Init(AscendC::TPipe* pipe, const FlashAttentionScoreShape* shape,
                               const FlashAttentionScoreTiles* tiles, const FlashGradInputs& inputs, GM_ADDR realShift,
-                              GM_ADDR slopes, GM_ADDR attnMask, GM_ADDR dropMask, GM_ADDR seedOffset, GM_ADDR dpse) {
+                              GM_ADDR slopes, GM_ADDR attnMask, GM_ADDR dropMask, GM_ADDR seedOffset, GM_ADDR dpse,
+                              GM_ADDR delta) {
     shape_ = shape;
     tiles_ = tiles;
     hasDlse_ = inputs.dlse != nullptr;
@@ -42,38 +46,56 @@ class FlashGradStrip {
     sumGm_.SetGlobalBuffer(reinterpret_cast<__gm__ float*>(inputs.softmaxSum));
     dlseGm_.SetGlobalBuffer(reinterpret_cast<__gm__ float*>(inputs.dlse));
     dpseGm_.SetGlobalBuffer(reinterpret_cast<__gm__ T*>(dpse));
+    deltaGm_.SetGlobalBuffer(reinterpret_cast<__gm__ float*>(delta));
     const uint32_t stripBytes = tiles->stripFloats * sizeof(float);
-    pipe->InitBuffer(scoresQue_, 1, stripBytes);
-    pipe->InitBuffer(dprobsQue_, 1, stripBytes);
+    const uint8_t buffers = static_cast<uint8_t>(tiles->depth + 1);
+    pipe->InitBuffer(scoresQue_, buffers, stripBytes);
+    pipe->InitBuffer(dprobsQue_, buffers, stripBytes);
     pipe->InitBuffer(outQue_, 2, tiles->stripFloats * sizeof(T));
     if (shape->softcap > 0.0f) pipe->InitBuffer(capBuf_, stripBytes);
     if (shape->dropKind != 0) pipe->InitBuffer(factorBuf_, stripBytes);
-    statFloats_ = (tiles->qRows + kFlashSpareRows) * kFlashStatCopies;
-    pipe->InitBuffer(statBuf_, 4 * statFloats_ * sizeof(float));
-    stats_ = statBuf_.Get<float>();
+    statFloats_ = tiles->qRows * kFlashStatCopies;
+    pipe->InitBuffer(statQue_, buffers, 3 * statFloats_ * sizeof(float));
+    pipe->InitBuffer(spareBuf_, (tiles->qRows + kFlashSpareRows) * kFlashStatCopies * sizeof(float));
+    hasRows_ = false;
   }
 
   __aicore__ inline AscendC::LocalTensor<float> Max(int64_t r) { return Stat(0, r); }
   __aicore__ inline AscendC::LocalTensor<float> Sum(int64_t r) { return Stat(1, r); }
   __aicore__ inline AscendC::LocalTensor<float> Delta(int64_t r) { return Stat(2, r); }
-  __aicore__ inline AscendC::LocalTensor<float> SpareStat() { return Stat(3, 0); }
-  // The buffer of a strip, free between two calls of Compute.
+  // Room for a statistic of a block, at least three times for kPieceRows values.
+  __aicore__ inline AscendC::LocalTensor<float> SpareStat() { return spareBuf_.Get<float>(); }
+  // The buffers of strips, free between two calls of Compute.
   __aicore__ inline InQue& scoresQue() { return scoresQue_; }
+  __aicore__ inline InQue& dprobsQue() { return dprobsQue_; }
   __aicore__ inline AscendC::LocalTensor<float> Work() { return strip_.Work(); }
 
-  // Maximum, sum and delta of the `rows` rows from `row` on. The scalar unit has waited for the readers of the block
-  // before, and LoadDelta makes the vector pipe wait for all copies.
-  __aicore__ inline void LoadRows(const FlashSequence& sequence, int64_t head, int64_t row, int64_t rows) {
-    const int64_t stat =
-        sequence.index * shape_->statBatch + head * shape_->statHead + (sequence.rowBase + row) * shape_->statRow;
-    CopyRowsIn(Max(0), maxGm_[stat], rows, kFlashStatCopies, shape_->statRow, kFlashStatCopies);
-    CopyRowsIn(Sum(0), sumGm_[stat], rows, kFlashStatCopies, shape_->statRow, kFlashStatCopies);
-    const int64_t pieceRows = MinOf(kDeltaRows, tiles_->stripFloats / tiles_->dvPad);
+  // delta of the `rows` rows from row `row` on, to the workspace from row `at` on. The vector pipe may read it as soon
+  // as the copies out are done.
+  __aicore__ inline void PrepareRows(const FlashSequence& sequence, int64_t head, int64_t row, int64_t rows,
+                                     int64_t at) {
+    const int64_t pieceRows = MinOf(kPieceRows, tiles_->stripFloats / 2 / tiles_->dvPad);
+    const int64_t stat = StatOffset(sequence, head, row);
     const int64_t y =
         sequence.index * shape_->outBatch + head * shape_->outHead + (sequence.rowBase + row) * shape_->outRow;
     for (int64_t r = 0; r < rows; r += pieceRows) {
-      LoadDelta(r, MinOf(pieceRows, rows - r), y + r * shape_->outRow, stat + r * shape_->statRow);
+      PrepareDelta(at + r, MinOf(pieceRows, rows - r), y + r * shape_->outRow, stat + r * shape_->statRow);
     }
+    WaitPipe<AscendC::HardEvent::MTE3_MTE2>();
+  }
+
+  // Maximum, sum and delta of the `rows` rows from row `row` on, in the place of those before; delta from the
+  // workspace.
+  __aicore__ inline void LoadRows(const FlashSequence& sequence, int64_t head, int64_t row, int64_t rows, int64_t at) {
+    if (hasRows_) statQue_.FreeTensor(stats_);
+    hasRows_ = true;
+    stats_ = statQue_.template AllocTensor<float>();
+    const int64_t stat = StatOffset(sequence, head, row);
+    CopyRowsIn(Max(0), maxGm_[stat], rows, kFlashStatCopies, shape_->statRow, kFlashStatCopies);
+    CopyRowsIn(Sum(0), sumGm_[stat], rows, kFlashStatCopies, shape_->statRow, kFlashStatCopies);
+    CopyRowsIn(Delta(0), deltaGm_[at * kFlashStatCopies], rows, kFlashStatCopies, kFlashStatCopies, kFlashStatCopies);
+    statQue_.EnQue(stats_);
+    stats_ = statQue_.template DeQue<float>();
   }
 
   // Rows [r, r + rows) of the block that starts at `row`. Gives P (with dropout) and the gradient of the products
@@ -139,7 +161,9 @@ class FlashGradStrip {
   }
 
  private:
-  static constexpr int64_t kDeltaRows = 64;  // rows of dy and y in UB at a time
+  __aicore__ inline int64_t StatOffset(const FlashSequence& sequence, int64_t head, int64_t row) const {
+    return sequence.index * shape_->statBatch + head * shape_->statHead + (sequence.rowBase + row) * shape_->statRow;
+  }
 
   __aicore__ inline AscendC::LocalTensor<float> Stat(int32_t which, int64_t r) {
     return stats_[static_cast<uint32_t>(which * statFloats_ + r * kFlashStatCopies)];
@@ -178,19 +202,32 @@ class FlashGradStrip {
     AscendC::PipeBarrier<PIPE_V>();
   }
 
-  // delta of `rows` rows from row `r` of the block on. `y`, `stat`: offsets of the first in dy and y, and in dlse.
-  __aicore__ inline void LoadDelta(int64_t r, int64_t rows, int64_t y, int64_t stat) {
+  // delta of `rows` rows to the workspace from row `at` on. `y`, `stat`: offsets of the first in dy and y, and in dlse.
+  __aicore__ inline void PrepareDelta(int64_t at, int64_t rows, int64_t y, int64_t stat) {
     const int64_t pitch = tiles_->dvPad;
     const int32_t count = static_cast<int32_t>(rows * pitch);
-    const AscendC::LocalTensor<float> product = LoadFloats(scoresQue_, dyGm_[y], rows);
-    const AscendC::LocalTensor<float> other = LoadFloats(dprobsQue_, yGm_[y], rows);
-    AscendC::Mul(product, product, other, count);
+    AscendC::LocalTensor<T> raw = scoresQue_.template AllocTensor<T>();  // dy, then y
+    CopyRowsIn(raw, dyGm_[y], rows, shape_->Dv, shape_->outRow, pitch);
+    CopyRowsIn(raw[count], yGm_[y], rows, shape_->Dv, shape_->outRow, pitch);
+    scoresQue_.EnQue(raw);
+    raw = scoresQue_.template DeQue<T>();
+    AscendC::LocalTensor<float> product = dprobsQue_.template AllocTensor<float>();
+    if constexpr (std::is_same_v<T, float>) {
+      AscendC::Mul(product, raw, raw[count], count);
+    } else {
+      AscendC::Cast(product, raw, AscendC::RoundMode::CAST_NONE, count);
+      AscendC::Cast(product[count], raw[count], AscendC::RoundMode::CAST_NONE, count);
+      AscendC::PipeBarrier<PIPE_V>();
+      AscendC::Mul(product, product, product[count], count);
+    }
     AscendC::PipeBarrier<PIPE_V>();
+    scoresQue_.FreeTensor(raw);
     const AscendC::LocalTensor<float> sums = SpareStat();
-    const AscendC::LocalTensor<float> lse = sums[kDeltaRows];
     RowSum(sums, product, Work(), rows, shape_->Dv, pitch);
+    dprobsQue_.FreeTensor(product);
     if (hasDlse_) {
       const AscendC::LocalTensor<float> copies = Work();
+      const AscendC::LocalTensor<float> lse = sums[kPieceRows];
       WaitPipe<AscendC::HardEvent::V_MTE2>();
       CopyRowsIn(copies, dlseGm_[stat], rows, kFlashStatCopies, shape_->statRow, kFlashStatCopies);
       WaitPipe<AscendC::HardEvent::MTE2_V>();
@@ -198,33 +235,13 @@ class FlashGradStrip {
       AscendC::Sub(sums, sums, lse, static_cast<int32_t>(rows));
       AscendC::PipeBarrier<PIPE_V>();
     }
-    SpreadRows(Delta(r), sums, rows);
-    FreeFloats(scoresQue_, product);
-    FreeFloats(dprobsQue_, other);
-  }
-
-  // Rows of dy or y as floats, in a strip; 16-bit elements arrive in its upper half.
-  __aicore__ inline AscendC::LocalTensor<float> LoadFloats(InQue& que, const AscendC::GlobalTensor<T>& gm,
-                                                           int64_t rows) {
-    AscendC::LocalTensor<T> raw = que.template AllocTensor<T>();
-    const int64_t pitch = tiles_->dvPad;
-    const uint32_t upper = std::is_same_v<T, float> ? 0 : static_cast<uint32_t>(tiles_->stripFloats);
-    CopyRowsIn(raw[upper], gm, rows, shape_->Dv, shape_->outRow, pitch);
-    que.EnQue(raw);
-    raw = que.template DeQue<T>();
-    const AscendC::LocalTensor<float> wide = raw.template ReinterpretCast<float>();
-    if constexpr (!std::is_same_v<T, float>) {
-      const int32_t count = static_cast<int32_t>(rows * pitch);
-      AscendC::Cast(Work(), raw[upper], AscendC::RoundMode::CAST_NONE, count);
-      AscendC::PipeBarrier<PIPE_V>();
-      AscendC::Adds(wide, Work(), 0.0f, count);
-      AscendC::PipeBarrier<PIPE_V>();
-    }
-    return wide;
-  }
-  __aicore__ inline void FreeFloats(InQue& que, const AscendC::LocalTensor<float>& wide) {
-    AscendC::LocalTensor<float> tensor = wide;
-    que.FreeTensor(tensor);
+    AscendC::LocalTensor<T> out = outQue_.template AllocTensor<T>();
+    SpreadRows(out.template ReinterpretCast<float>(), sums, rows);
+    outQue_.EnQue(out);
+    out = outQue_.template DeQue<T>();
+    CopyRowsOut(deltaGm_[at * kFlashStatCopies], out.template ReinterpretCast<float>(), rows, kFlashStatCopies,
+                kFlashStatCopies, kFlashStatCopies);
+    outQue_.FreeTensor(out);
   }
 
   __aicore__ inline void Hide(const AscendC::LocalTensor<float>& strip, int32_t count) {
@@ -254,8 +271,10 @@ class FlashGradStrip {
   OutQue outQue_;
   AscendC::TBuf<AscendC::TPosition::VECCALC> capBuf_;
   AscendC::TBuf<AscendC::TPosition::VECCALC> factorBuf_;
-  AscendC::TBuf<AscendC::TPosition::VECCALC> statBuf_;
+  InQue statQue_;
+  AscendC::TBuf<AscendC::TPosition::VECCALC> spareBuf_;
   AscendC::LocalTensor<float> stats_;
+  bool hasRows_;  // stats_ is in use
   AscendC::LocalTensor<float> probs_;
   AscendC::LocalTensor<float> dscores_;
   AscendC::GlobalTensor<T> dyGm_;
@@ -264,6 +283,7 @@ class FlashGradStrip {
   AscendC::GlobalTensor<float> maxGm_;
   AscendC::GlobalTensor<float> sumGm_;
   AscendC::GlobalTensor<float> dlseGm_;
+  AscendC::GlobalTensor<float> deltaGm_;
 };
 
 }  // namespace mst

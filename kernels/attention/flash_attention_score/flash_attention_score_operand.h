@@ -35,10 +35,7 @@ class FlashOperand {
   // Keys from `super` on. `offset`: of the head's first row of the batch element, without the sequence's keyBase.
   __aicore__ inline void Load(const FlashSequence& sequence, int64_t kvHead, int64_t super, int64_t offset) {
     if (super_ == super && kvHead_ == kvHead && sequence_ == sequence.index) return;
-    if (super_ >= 0) {
-      Rows(0);
-      que_.FreeTensor(tensor_);
-    }
+    Release();
     super_ = super;
     kvHead_ = kvHead;
     sequence_ = sequence.index;
@@ -62,6 +59,15 @@ class FlashOperand {
     AscendC::DataCopy(tensor_, source, copy);
     que_.EnQue(tensor_);
     isAwaited_ = true;
+  }
+
+  // Its place in L1 is free as soon as the products begun so far are done.
+  __aicore__ inline void Release() {
+    if (super_ >= 0) {
+      Rows(0);
+      que_.FreeTensor(tensor_);
+    }
+    super_ = -1;
   }
 
   // Rows in L1, rounded up to the fractal.

@@ -17,6 +17,16 @@ constexpr int64_t kFlashMaxPitch = 65535;   // elements between two rows that a 
 constexpr int32_t kFlashDenseBytes = 8192;  // buffer through which rows further apart are brought together
 constexpr int32_t kFlashRowBuffers = 5;     // gradient: rows of floats in UB for the careful mode
 constexpr int32_t kFlashSpareRows = 8;      // gradient: rows of statistics beyond a block, which Brcb may fill
+// gradient: a kv head is a unit; or its rows are cut into units for dq and its keys into units for dk and dv; or its
+// keys are cut and each unit adds to the dq of all rows.
+constexpr int32_t kFlashGradWhole = 0;
+constexpr int32_t kFlashGradSplit = 1;
+constexpr int32_t kFlashGradRanges = 2;
+// gradient: tasks that have scores in the workspace. The cube begins with those of the next one before it is done with
+// what the last one of `depth` adds.
+constexpr int32_t FlashGradPlaces(int32_t depth) { return 3 * depth + 1; }
+// gradient: times keyRows keys whose dk and dv are in the workspace: a range is written while the next one is summed.
+constexpr int32_t FlashGradKeyPlaces(int32_t cut) { return cut == kFlashGradRanges ? 2 : 1; }
 
 // Bytes that a row of drop_mask bits takes in UB: kvCols bits that start at any bit, and two bytes more.
 constexpr int32_t FlashDropRowBytes(int32_t kvCols) { return (kvCols / 8 + 4 + 31) / 32 * 32; }
@@ -28,7 +38,6 @@ constexpr int32_t FlashGeneratorBytes(int32_t kvCols) { return kvCols * 4 + kFla
 // right one, along K as many elements as two blocks in L0A and L0B of 64 KB leave room for. The left operand comes from
 // GM block by block, through two buffers in L1 if it is more than one.
 constexpr int32_t kFlashCubeRows = 128;
-constexpr int32_t kFlashGradCubeRows = 64;
 constexpr int32_t kFlashCubeCols = 128;
 constexpr int32_t FlashCubeSide(int64_t size, int32_t most) {
   return size < most ? static_cast<int32_t>(size + 15) / 16 * 16 : most;
@@ -122,9 +131,8 @@ struct FlashAttentionScoreTiles {
   int32_t superRows;    // keys and values in L1 at a time, a multiple of kvCols; forward: keys, or a part of kvCols
   int32_t valueRows;    // forward: values in L1 at a time, likewise
   int32_t walkRows;     // forward: keys that a block walks before the next one, a multiple of kvCols
-  int32_t depth;        // forward: 1: the cube is ahead of the vector unit; only if walkRows are all keys
+  int32_t depth;        // 1: the cube is ahead of the vector unit; forward: only if walkRows are all keys
   int32_t scoreRow;     // scores in the workspace: floats from one row to the next
-  int32_t probRow;      // probabilities in the workspace: elements from one row to the next
   int32_t dPad;         // D and Dv rounded up to 16
   int32_t dvPad;
 };
@@ -157,18 +165,20 @@ struct FlashAttentionScoreGradTilingData {
   TilingHead head;
   FlashAttentionScoreShape shape;
   FlashAttentionScoreTiles tiles;         // chunkRows: query rows whose dq is summed at a time
-  int64_t coreWorkspaceBytes;             // of each core, one after the other
-  int64_t tileBytes;                      // of these: scores, probabilities and their gradients of a tile
+  int64_t coreWorkspaceBytes;             // of each core, one after the other; ranges: then come the slots
+  int64_t tileBytes;                      // of these: what tasks under way have there
   int64_t denseBytes;                     // of these: operands whose rows are far apart
+  int64_t deltaRows;                      // rows whose delta a core has in the workspace
   int64_t keyRows;                        // keys whose dk and dv a core sums at a time
-  int64_t rangeKeys;                      // split: keys of a unit that gives dk and dv, a multiple of kvCols
+  int64_t rangeKeys;                      // split, ranges: keys of a unit that gives dk and dv, a multiple of kvCols
   int64_t pairUnits;                      // units that give dq, dk and dv; then come
   int64_t pseUnits;                       //   units of a real_shift that several pairs share, and
   int64_t sinkUnits;                      //   one for each head with sink
-  int32_t split;                          // 1: dq and dk, dv come from different units
-  int32_t keysOnce;                       // 1: one buffer in L1 holds key for both sides of a product
+  int32_t cut;                            // kFlashGradWhole, kFlashGradSplit or kFlashGradRanges
+  int32_t keyCopies;                      // of a super-block in L1
   int32_t pseDirect;                      // 1: each pair has its own element of dreal_shift
   int64_t unitBegin[kFlashMaxCores + 1];  // a core works on units [unitBegin[core], unitBegin[core + 1])
+  int64_t slotBegin[kFlashMaxCores + 1];  // ranges: a core sums dq of kv heads in these slots
 };
 
 }  // namespace mst
