@@ -17,7 +17,7 @@ namespace {
 
 constexpr int64_t kMaxSuperRows = 2048;       // more no longer saves packing, but costs memory
 constexpr int64_t kQuerySumFloats = 1 << 18;  // of a chunk
-constexpr int64_t kThreadBytes = 4 << 20;     // workspace of a thread's cores, unless one needs more
+constexpr int64_t kThreadBytes = 7 << 19;     // workspace of a thread's cores, unless one needs more
 constexpr int64_t kQueryProducts = 3;         // matrix products behind dq, and behind dk and dv
 constexpr int64_t kKeyValueProducts = 4;
 constexpr int64_t kAllProducts = 5;
