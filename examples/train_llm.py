@@ -34,7 +34,7 @@ def _positive(text):
 def parse(argv):
     """The command line, checked as far as it can be without reading files."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("--config", default="tiny", help="tiny, small, or the path of a YAML file (default: tiny)")
+    parser.add_argument("--config", help="tiny, small, or the path of a YAML file (default: tiny)")
     parser.add_argument(
         "--mode", choices=("graph", "pynative"), default="graph", help="execution mode (default: graph)"
     )
@@ -62,6 +62,9 @@ def parse(argv):
     args = parser.parse_args(argv)
     if args.resume and args.output:
         parser.error("--resume names the folder of the run: leave --output out")
+    if args.resume and args.config:
+        parser.error("--resume takes the configuration of the run: leave --config out")
+    args.config = args.config or "tiny"
     if args.no_compare and args.compare_only:
         parser.error("--no-compare and --compare-only exclude each other")
     if args.resume and not os.path.isfile(os.path.join(args.resume, "run.yaml")):
@@ -95,8 +98,9 @@ def _settings(args):
     from llm.settings import Settings
 
     path = os.path.join(args.resume, "run.yaml") if args.resume else _config_path(args.config)
-    return Settings.from_yaml(
+    settings = Settings.from_yaml(
         path,
+        text=args.text if not args.resume else None,
         steps=args.steps,
         batch_size=args.batch_size,
         learning_rate=args.lr,
@@ -104,12 +108,26 @@ def _settings(args):
         eval_every=args.eval_every,
         save_every=args.save_every,
     )
+    if args.resume and args.text and os.path.abspath(args.text) != settings.text:
+        raise ValueError(
+            f"--text: the run was trained on {settings.text or 'the Python standard library'}, but got "
+            f"{os.path.abspath(args.text)}."
+        )
+    return settings
 
 
-def _corpus(args, settings, log):
+def _write_settings(folder, settings):
+    os.makedirs(folder, exist_ok=True)
+    temporary = os.path.join(folder, f"run.yaml.{os.getpid()}.tmp")
+    with open(temporary, "w", encoding="utf-8") as file:
+        file.write(settings.to_yaml())
+    os.replace(temporary, os.path.join(folder, "run.yaml"))
+
+
+def _corpus(settings, log):
     from llm.data import Corpus
 
-    corpus = Corpus(os.path.join("runs", "text"), settings.tokenizer, settings.model.vocab_size, args.text, log)
+    corpus = Corpus(os.path.join("runs", "text"), settings.tokenizer, settings.model.vocab_size, settings.text, log)
     log(f"{len(corpus.train):,} training tokens, {len(corpus.valid):,} validation tokens")
     return corpus
 
@@ -152,7 +170,7 @@ def train(args, settings, folder):
 
     os.makedirs(folder, exist_ok=True)
     checkpoint.remove_leftovers(folder)
-    corpus = _corpus(args, settings, log=lambda text: print(text, flush=True))
+    corpus = _corpus(settings, log=lambda text: print(text, flush=True))
     trainer = Trainer(settings, args.mode, fused=args.model == "fused")
     step, position = 0, 0
     found = checkpoint.checkpoints(folder)
@@ -163,13 +181,13 @@ def train(args, settings, folder):
                 f"the checkpoint was made with seed {state['seed']} and batch size {state['batch_size']}, but got "
                 f"{settings.seed} and {settings.batch_size}."
             )
+        if state["step"] >= settings.steps:
+            raise ValueError(
+                f"the run is finished: --steps must be larger than {state['step']} to go on, but got {settings.steps}."
+            )
         step, position = state["step"], state["position"]
         print(f"resumed from {found[-1][1]}")
-    else:
-        temporary = os.path.join(folder, f"run.yaml.{os.getpid()}.tmp")
-        with open(temporary, "w", encoding="utf-8") as file:
-            file.write(settings.to_yaml())
-        os.replace(temporary, os.path.join(folder, "run.yaml"))
+    _write_settings(folder, settings)  # a resumed run may have been given more steps
     parameters = sum(p.size for p in trainer.model.get_parameters())
     print(f"{args.model} model, {parameters / 1e6:.1f} million parameters, {args.mode} mode, run folder {folder}")
     batches = _batches(settings, corpus.train, position)
@@ -218,7 +236,7 @@ def serve(args, settings):
     from llm.training import Trainer
 
     answers, sys.stdout = sys.stdout, sys.stderr  # whatever else is printed must not mix with the answers
-    corpus = _corpus(args, settings, log=lambda text: None)
+    corpus = _corpus(settings, log=lambda text: None)
     trainer = Trainer(settings, args.mode, fused=args.serve == "fused")
     batches = _batches(settings, corpus.train)
 
@@ -244,10 +262,6 @@ def compare(args, settings, folder):
         "--mode",
         args.mode,
     ]
-    if args.text:
-        command += ["--text", args.text]
-    if args.steps:
-        command += ["--steps", str(args.steps)]
     print("\nThe same model from this library's operators and composed of MindSpore's, one process each:", flush=True)
     result = compare_variants(command, args.compare_steps, settings.batch_size * settings.model.seq_length)
     print(table(result, settings.model.compute_dtype == "float32"), flush=True)
@@ -272,10 +286,8 @@ def main(argv=None):
             return 0
         folder = _output(args)
         if args.compare_only:
-            os.makedirs(folder, exist_ok=True)
-            with open(os.path.join(folder, "run.yaml"), "w", encoding="utf-8") as file:
-                file.write(settings.to_yaml())
-            _corpus(args, settings, log=print)
+            _write_settings(folder, settings)
+            _corpus(settings, log=print)
         elif not train(args, settings, folder):
             return _INTERRUPTED
         if not args.no_compare:

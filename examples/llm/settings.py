@@ -3,6 +3,8 @@
 
 import dataclasses
 import math
+import os
+from typing import Optional
 
 import yaml
 
@@ -61,6 +63,7 @@ class Settings:
     model: DecoderConfig
     seed: int = 1234
     tokenizer: str = "byte"  # byte, or bpe (trained on the text, vocabulary as the model's)
+    text: Optional[str] = None  # folder of the text; None: the Python standard library
     steps: int = 100
     batch_size: int = 8
     eval_every: int = 50
@@ -86,6 +89,10 @@ class Settings:
             setattr(self, name, value)
         if isinstance(self.warmup_steps, bool) or not isinstance(self.warmup_steps, int) or self.warmup_steps < 0:
             raise ValueError(f"'warmup_steps' must be an int of at least 0, but got {self.warmup_steps!r}.")
+        if self.text is not None:
+            if not isinstance(self.text, str):
+                raise ValueError(f"'text' must be the path of a folder, but got {self.text!r}.")
+            self.text = os.path.abspath(self.text)
         if self.tokenizer not in ("byte", "bpe"):
             raise ValueError(f"'tokenizer' must be 'byte' or 'bpe', but got {self.tokenizer!r}.")
         if self.tokenizer == "byte" and self.model.vocab_size < 256:
@@ -143,7 +150,7 @@ class Settings:
         sections = {
             "seed": values.pop("seed"),
             "model": {"model_config": self.model.to_dict()},
-            "train_dataset": {"tokenizer": values.pop("tokenizer")},
+            "train_dataset": {name: values.pop(name) for name in ("tokenizer", "text")},
             "runner_config": values,
         }
         return yaml.safe_dump(sections, sort_keys=False)

@@ -67,12 +67,25 @@ def test_resume_is_exact(folder, whole_run):
     shutil.copytree(whole_run[0], folder / "half")
     shutil.rmtree(folder / "half" / "step-000004")
     (folder / "half" / ".step-000003.1.tmp").mkdir()  # what a killed run leaves
-    output = _run(folder, "--resume", "half", "--text", "text", "--no-compare")
+    output = _run(folder, "--resume", "half", "--no-compare")  # the run knows its text
     assert "resumed from" in output and "step-000002" in output
     for name in ("model.safetensors", "optimizer.safetensors", "state.json"):
         whole, resumed = (p / "step-000004" / name for p in (whole_run[0], folder / "half"))
         assert whole.read_bytes() == resumed.read_bytes(), name
     assert not list((folder / "half").glob(".*"))
+
+
+def test_resume_takes_the_run_as_it_is(folder, whole_run):
+    shutil.copytree(whole_run[0], folder / "finished")
+    (folder / "other").mkdir()
+    resume = ("--resume", "finished", "--no-compare")
+    assert "--steps must be larger than 4 to go on, but got 4" in _run(folder, *resume, code=1)
+    assert f"was trained on {folder / 'text'}, but got {folder / 'other'}" in _run(
+        folder, *resume, "--text", "other", code=1
+    )
+    assert "leave --config out" in _run(folder, *resume, "--config", "run.yaml", code=2)
+    assert "finished 5 steps" in _run(folder, *resume, "--text", "text", "--steps", 5)
+    assert "--steps must be larger than 5 to go on, but got 5" in _run(folder, *resume, code=1)
 
 
 def test_comparison(folder):
@@ -122,7 +135,7 @@ BAD = {
     "steps": (("--steps", 0), 2, "must be at least 1, but got 0"),
     "resume": (("--resume", "nowhere"), 2, "'nowhere' is not the folder of a run"),
     "both": (("--no-compare", "--compare-only"), 2, "exclude each other"),
-    "text": (("--text", "nowhere"), 1, "the text folder 'nowhere' does not exist"),
+    "text": (("--text", "nowhere"), 1, "nowhere' does not exist"),
     "rate": (("--lr", -1), 1, "'learning_rate' must be at least 0, but got -1.0"),
 }
 
@@ -183,6 +196,7 @@ BAD_SETTINGS = {
     "rate": ("lr_schedule: {learning_rate: fast}", "'learning_rate' must be a number, but got 'fast'"),
     "warmup": ("lr_schedule: {warmup_steps: -3}", "'warmup_steps' must be an int of at least 0, but got -3"),
     "one_beta": ("optimizer: {betas: [0.9]}", r"'betas' must be two numbers, but got \[0.9\]"),
+    "text": ("train_dataset: {text: 3}", "'text' must be the path of a folder, but got 3"),
     "betas": ("optimizer: {betas: [2, -1]}", r"'betas' must be at least 0 and below 1, but got \(2.0, -1.0\)"),
     "key": ("optimizer: {beta: 2}", "section 'optimizer' of .* has the unknown key 'beta'"),
     "model": ("model: 3", "must hold a mapping with the section 'model'"),
