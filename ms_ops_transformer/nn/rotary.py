@@ -46,8 +46,15 @@ def _yarn(freqs, base, scaling):
     ramp = np.clip((np.arange(dim // 2) - low) / max(high - low, 0.001), 0.0, 1.0)
     amplitude = scaling.get("attention_factor")
     if amplitude is None:
-        amplitude = 0.1 * math.log(factor) + 1.0 if factor > 1 else 1.0
+        mscale, mscale_all_dim = scaling.get("mscale"), scaling.get("mscale_all_dim")
+        amplitude = _yarn_amplitude(factor, 1)
+        if mscale and mscale_all_dim:
+            amplitude = _yarn_amplitude(factor, mscale) / _yarn_amplitude(factor, mscale_all_dim)
     return freqs / factor * ramp + freqs * (1 - ramp), amplitude
+
+
+def _yarn_amplitude(factor, weight):
+    return 0.1 * weight * math.log(factor) + 1.0 if factor > 1 else 1.0
 
 
 _SCALINGS = {"linear": _linear, "ntk": _ntk, "llama3": _llama3, "yarn": _yarn}
