@@ -18,11 +18,14 @@ ALIASES = {
     "rms_norm_eps": "layernorm_epsilon",
     "qkv_has_bias": "add_qkv_bias",
     "attention_bias": "add_qkv_bias",
+    "out_proj_has_bias": "add_output_bias",
     "mlp_bias": "add_mlp_bias",
     "use_qk_norm": "qk_layernorm",
     "theta": "rotary_base",
     "rope_theta": "rotary_base",
+    "rotary_emb_base": "rotary_base",
     "extend_method": "position_embedding_type",
+    "attention_dropout_prob": "attention_dropout",
     "param_init_type": "params_dtype",
     "layernorm_compute_type": "layernorm_compute_dtype",
     "softmax_compute_type": "softmax_compute_dtype",
@@ -41,7 +44,8 @@ ALIASES = {
     "torch_dtype": "params_dtype",
 }
 
-# Keys without effect here: how a run is distributed, decoded or reported, not what the model computes.
+# Keys without effect here: how a run is distributed, decoded or reported, how its weights lie in memory and which
+# kernels it takes; not what the model computes.
 _IGNORED_TEXT = """
     architectures auto_map auto_register transformers_version _name_or_path name_or_path model_name arch use_legacy
     checkpoint_name_or_path pretrained_model_dir pretrained_model_name_or_path trust_remote_code tokenizer_class
@@ -61,6 +65,8 @@ _IGNORED_TEXT = """
     no_repeat_ngram_size early_stopping encoder_no_repeat_ngram_size bad_words_ids num_return_sequences
     output_scores return_dict_in_generate forced_bos_token_id forced_eos_token_id remove_invalid_values
     exponential_decay_length_penalty suppress_tokens begin_suppress_tokens
+    use_past_shard use_ring_attention compute_in_2d input_sliced_sig use_contiguous_weight_layout parallel_optimizer
+    llm_backend boost_model_name
 """
 IGNORED = frozenset(_IGNORED_TEXT.split())
 
@@ -85,6 +91,14 @@ UNSUPPORTED = {
     "hidden_dropout": "dropout outside attention",
     "hidden_dropout_rate": "dropout outside attention",
     "hidden_dropout_prob": "dropout outside attention",
+    "emb_dropout_prob": "dropout outside attention",
+    "embed_dropout_prob": "dropout outside attention",
+}
+
+# Models whose keys look like ours and whose layers are not.
+_OTHER_MODELS = {
+    **dict.fromkeys(("chatglm", "chatglm2", "chatglm3", "glm", "glm4"), "rotates only half of each head"),
+    "telechat": "has a bias in down_proj alone",
 }
 
 _DTYPES = ("float32", "float16", "bfloat16")
@@ -125,6 +139,11 @@ _POSITIONS = {
 }
 
 
+def _family(model_type):
+    """'qwen2' for qwen2 and Qwen2Config."""
+    return str(model_type).lower().removesuffix("config")
+
+
 def _fail(key, rule, value):
     raise ValueError(f"For 'DecoderConfig', '{key}' must be {rule}, but got {value!r}.")
 
@@ -145,7 +164,7 @@ class DecoderConfig:
     max_position_embeddings: Optional[int] = None  # None: seq_length, or 2048
     hidden_act: str = "silu"
     layernorm_epsilon: float = 1e-6
-    add_qkv_bias: bool = False
+    add_qkv_bias: Optional[bool] = None  # None: True for qwen2
     add_output_bias: bool = False
     add_mlp_bias: bool = False
     qk_layernorm: Optional[bool] = None  # None: True for qwen3
@@ -197,7 +216,9 @@ class DecoderConfig:
         self.seq_length = self.seq_length or self.max_position_embeddings
         self.max_position_embeddings = max(self.max_position_embeddings, self.seq_length)
         if self.qk_layernorm is None:
-            self.qk_layernorm = self.model_type == "qwen3"
+            self.qk_layernorm = _family(self.model_type) == "qwen3"
+        if self.add_qkv_bias is None:
+            self.add_qkv_bias = _family(self.model_type) == "qwen2"
         if str(self.hidden_act).lower() not in ("silu", "swiglu", "swish"):
             _fail("hidden_act", "silu (or swiglu)", self.hidden_act)
         for name in (
@@ -242,6 +263,8 @@ class DecoderConfig:
             if not isinstance(self.rope_scaling, dict):
                 _fail("rope_scaling", "a mapping", self.rope_scaling)
             self.rope_scaling = dict(self.rope_scaling)
+            if scaling is not None and "type" not in self.rope_scaling:  # the dict of the legacy schema has none
+                self.rope_scaling.setdefault("rope_type", scaling)
             if "rope_theta" in self.rope_scaling:  # newer Hugging Face configs keep the base here
                 self.rotary_base = float(self.rope_scaling.pop("rope_theta"))
             self.rope_scaling.setdefault("original_max_position_embeddings", self.max_position_embeddings)
@@ -275,6 +298,11 @@ class DecoderConfig:
             raise TypeError(f"For 'DecoderConfig.from_dict', 'values' must be a dict, but got {type(values).__name__}.")
         fields = {}
         section = _model_section(values)
+        model_type = section.get("model_type", section.get("type"))
+        if _family(model_type) in _OTHER_MODELS:
+            _fail(
+                "model_type", f"of the Llama or Qwen kind (this one {_OTHER_MODELS[_family(model_type)]})", model_type
+            )
         if section.get("use_sliding_window") is False:
             section.pop("sliding_window", None)
         if section.get("multiple_of") and not any(_field_of(key) == "ffn_hidden_size" for key in section):
@@ -286,12 +314,21 @@ class DecoderConfig:
             _take(replaced, key, value)
         fields.update(replaced)
         fields = {key: value for key, (_, value) in fields.items()}
+        compute_dtype = fields.get("compute_dtype", fields.get("params_dtype", "float32"))
+        for key in ("residual_dtype", "fp32_residual_connection"):
+            _check_residual(key, section.get(key), _dtype_name("compute_dtype", compute_dtype))
         for name in ("vocab_size", "hidden_size", "num_layers", "num_attention_heads"):
             if name not in fields:
                 spellings = [name] + sorted(alias for alias, field in ALIASES.items() if field == name)
+                hint = ""
+                if values.get("pretrained_model_dir"):
+                    hint = (
+                        " The sizes are in the config.json of its 'pretrained_model_dir' "
+                        f"('{values['pretrained_model_dir']}'): DecoderConfig.from_yaml reads that file too."
+                    )
                 raise ValueError(
                     f"For 'DecoderConfig', '{name}' must be given (spelled {' or '.join(spellings)}), but the "
-                    f"model section has only {sorted(fields)}."
+                    f"model section has only {sorted(fields)}.{hint}"
                 )
         return cls(**fields)
 
@@ -335,13 +372,19 @@ def _ffn_size(section):
     return -(-size // multiple) * multiple
 
 
+def _check_residual(key, value, compute_dtype):
+    """The sums over the layers are kept in the compute dtype: a wider one is not what would run."""
+    if value and compute_dtype != "float32" and (value is True or _dtype_name(key, value) == "float32"):
+        _fail(key, f"no wider than 'compute_dtype' ({compute_dtype}; float32 will do for it)", value)
+
+
 def _take(fields, key, value):
     """Adds one key in any spelling to `fields`: {field: (spelling, value)}."""
     if key in UNSUPPORTED:
         experts = key.endswith("experts") or key == "expert_num"
         if value and str(value).lower() != "none" and not (experts and value == 1):
             raise ValueError(
-                f"For 'DecoderConfig', '{key}' must be off: a dense decoder has no {UNSUPPORTED[key]}, but got "
+                f"For 'DecoderConfig', '{key}' must be off: a dense decoder is without {UNSUPPORTED[key]}, but got "
                 f"{value!r}."
             )
         return
@@ -357,6 +400,12 @@ def _take(fields, key, value):
             _take(fields, "add_mlp_bias", True)
         if key == "untie_embeddings_and_output_weights":
             _take(fields, "tie_word_embeddings", not value)
+        return
+    if key in ("residual_dtype", "fp32_residual_connection"):  # see _check_residual
+        return
+    if key == "rotary_pct":
+        if value != 1:
+            _fail(key, "1.0: the rotation covers whole heads", value)
         return
     if key == "layer_types":
         if any(kind != "full_attention" for kind in value or ()):
@@ -374,6 +423,8 @@ def _take(fields, key, value):
         )
     if value is None:
         return
+    if name == "rotary_scaling_factor" and isinstance(value, dict):
+        name = "rope_scaling"
     if name in fields and fields[name][1] != value:
         raise ValueError(
             f"For 'DecoderConfig', '{fields[name][0]}' and '{key}' are the same setting and must agree, but got "
@@ -391,6 +442,8 @@ def _model_section(values):
     if not isinstance(section, dict):
         raise ValueError(f"For 'DecoderConfig', 'model.model_config' must be a mapping, but got {section!r}.")
     section = dict(section)
+    if isinstance(values.get("moe_config"), dict):
+        section.setdefault("expert_num", values["moe_config"].get("expert_num"))
     recompute = values.get("recompute_config", values.get("recompute"))
     if isinstance(recompute, dict) and "recompute" not in section:
         if "mode" in recompute:  # None, full or select

@@ -54,8 +54,8 @@ def _loss_and_gradients(model, ids=IDS):
 def _reference(kind, folder, **options):
     torch = pytest.importorskip("torch")
     transformers = pytest.importorskip("transformers")
-    names = {"llama": ("LlamaConfig", "LlamaForCausalLM"), "qwen3": ("Qwen3Config", "Qwen3ForCausalLM")}[kind]
-    config = getattr(transformers, names[0])(
+    family = {"llama": "Llama", "qwen2": "Qwen2", "qwen3": "Qwen3"}[kind]
+    config = getattr(transformers, f"{family}Config")(
         vocab_size=97,
         hidden_size=64,
         intermediate_size=112,
@@ -66,7 +66,7 @@ def _reference(kind, folder, **options):
         **options,
     )
     torch.manual_seed(0)
-    reference = getattr(transformers, names[1])(config).eval()
+    reference = getattr(transformers, f"{family}ForCausalLM")(config).eval()
     for p in reference.parameters():
         torch.nn.init.normal_(p, std=0.2) if p.ndim > 1 else torch.nn.init.uniform_(p, 0.5, 1.5)
     reference.save_pretrained(folder)
@@ -94,6 +94,19 @@ HF_CASES = {
         "llama",
         {"rope_scaling": {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 16}},
     ),
+    "llama_yarn_mscale": (
+        "llama",
+        {
+            "rope_scaling": {
+                "rope_type": "yarn",
+                "factor": 4.0,
+                "original_max_position_embeddings": 16,
+                "mscale": 1.0,
+                "mscale_all_dim": 0.5,
+            }
+        },
+    ),
+    "qwen2": ("qwen2", {}),
     "qwen3": ("qwen3", {"head_dim": 24, "tie_word_embeddings": True}),
     "qwen3_bias": ("llama", {"attention_bias": True, "mlp_bias": True, "rope_theta": 500000.0}),
 }
@@ -209,6 +222,8 @@ VALUES = {
     "layernorm_epsilon": 1e-4,
     "add_qkv_bias": True,
     "add_mlp_bias": True,
+    "add_output_bias": True,
+    "attention_dropout": 0.25,
     "qk_layernorm": True,
     "rotary_base": 2e4,
     "position_embedding_type": "linear",
@@ -253,11 +268,80 @@ def test_stock_recompute_and_overrides():
     assert (config.recompute, config.compute_dtype, config.num_layers) == ((0, 1, 2), "float32", 3)
 
 
+STOCK = """
+pretrained_model_dir: ''
+moe_config: {expert_num: 1}
+model:
+  model_config:
+    type: LlamaConfig
+    batch_size: 1
+    seq_length: 40
+    hidden_size: 64
+    num_layers: 2
+    num_heads: 4
+    n_kv_heads: 2
+    vocab_size: 97
+    intermediate_size: 112
+    rotary_pct: 1.0
+    rotary_emb_base: 500000
+    theta: 500000.0
+    emb_dropout_prob: 0.0
+    out_proj_has_bias: False
+    use_ring_attention: True
+    compute_in_2d: True
+    use_past_shard: False
+    use_contiguous_weight_layout: False
+    residual_dtype: float32
+    input_sliced_sig: True
+    extend_method: LLAMA3
+    scaling_factor: {factor: 8.0, low_freq_factor: 1.0, high_freq_factor: 4.0, original_max_position_embeddings: 16}
+"""
+
+
+def test_stock_keys(tmp_path):
+    (tmp_path / "run.yaml").write_text(STOCK)
+    scaling = {
+        "rope_type": "llama3",
+        "factor": 8.0,
+        "low_freq_factor": 1.0,
+        "high_freq_factor": 4.0,
+        "original_max_position_embeddings": 16,
+    }
+    assert DecoderConfig.from_yaml(tmp_path / "run.yaml") == DecoderConfig(
+        **SIZES, model_type="LlamaConfig", rotary_base=5e5, rope_scaling=scaling
+    )
+
+
+def test_model_type_decides_what_is_not_said():
+    for kind, bias, norm in (("qwen2", True, False), ("Qwen3Config", False, True), ("llama", False, False)):
+        config = DecoderConfig.from_dict({**SIZES, "model_type": kind})
+        assert (config.add_qkv_bias, config.qk_layernorm) == (bias, norm)
+
+
 BAD = {
+    "telechat": ({"type": "TelechatConfig"}, "'model_type' must be .* has a bias in down_proj alone.*'TelechatConfig'"),
+    "glm": ({"model_type": "chatglm2"}, "'model_type' must be .* rotates only half of each head"),
+    "rotary_pct": ({"rotary_pct": 0.5}, "'rotary_pct' must be 1.0.* got 0.5"),
+    "residual": (
+        {"residual_dtype": "float32", "compute_dtype": "float16"},
+        r"'residual_dtype' must be no wider than 'compute_dtype' \(float16",
+    ),
+    "embedding_dropout": ({"emb_dropout_prob": 0.1}, "'emb_dropout_prob' must be off"),
+    "moe_config": (
+        {"model": {"model_config": SIZES}, "moe_config": {"expert_num": 8}},
+        "'expert_num' must be off: a dense decoder is without a mixture of experts, but got 8",
+    ),
+    "sizes": (
+        {"model": {"model_config": {"num_layers": 2}}, "pretrained_model_dir": "/models/q"},
+        r"'vocab_size' must be given .* in the config.json of its 'pretrained_model_dir' \('/models/q'\)",
+    ),
     "unknown": ({"hiden_size": 3}, "key 'hiden_size' is unknown"),
     "conflict": ({"num_heads": 8}, "'num_attention_heads' and 'num_heads' are the same setting .* 4 and 8"),
     "groups": ({"n_kv_heads": 3, "num_query_groups": None}, "'num_query_groups' must be a divisor .* got 3"),
-    "experts": ({"num_experts": 8}, "'num_experts' must be off: .* no a mixture of experts, but got 8|mixture"),
+    "experts": (
+        {"num_experts": 8},
+        "'num_experts' must be off: a dense decoder is without a mixture of experts, but got 8",
+    ),
     "act": ({"hidden_act": "gelu"}, "'hidden_act' must be silu"),
     "dtype": ({"compute_dtype": "int8"}, "'compute_dtype' must be one of .* got 'int8'"),
     "layers": ({"n_layer": 0, "num_layers": None}, "'num_layers' must be an int of at least 1, but got 0"),
