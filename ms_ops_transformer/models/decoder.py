@@ -1,6 +1,7 @@
 # Copyright 2026 The ms_ops_transformer authors. SPDX-License-Identifier: Apache-2.0
 """A dense decoder (Llama, Qwen3) built from the Cells of this package."""
 
+import dataclasses
 import types
 
 import mindspore as ms
@@ -138,7 +139,8 @@ class DecoderForCausalLM(nn.Cell):
         if config.compute_dtype == "bfloat16" and ms.get_context("device_target") == "CPU":
             raise ValueError(
                 "For 'DecoderForCausalLM', 'compute_dtype' must be float32 or float16 on CPU, where MindSpore "
-                "has no bfloat16 matrix product, but got bfloat16."
+                "has no bfloat16 matrix product (build_model(path, compute_dtype='float32') replaces what a file "
+                "says), but got bfloat16."
             )
         self.config = config
         self.model = Decoder(config, _parts(config, fused))
@@ -171,12 +173,17 @@ class DecoderForCausalLM(nn.Cell):
         return logits.reshape(input_ids.shape + (-1,))
 
 
-def build_model(config, fused=True):
-    """A DecoderForCausalLM from a DecoderConfig, a mapping (any spelling), or the path of a YAML file."""
+def build_model(config, fused=True, **overrides):
+    """A DecoderForCausalLM from a DecoderConfig, a mapping (any spelling), or the path of a YAML file.
+
+    `overrides` are fields of DecoderConfig that replace what `config` says, as in `DecoderConfig.from_dict`.
+    """
     if isinstance(config, dict):
-        config = DecoderConfig.from_dict(config)
+        config = DecoderConfig.from_dict(config, **overrides)
     elif not isinstance(config, DecoderConfig):
-        config = DecoderConfig.from_yaml(config)
+        config = DecoderConfig.from_yaml(config, **overrides)
+    elif overrides:
+        config = dataclasses.replace(config, **overrides)
     return DecoderForCausalLM(config, fused)
 
 

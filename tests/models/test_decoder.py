@@ -536,9 +536,14 @@ def test_too_long_sequence():
         _model()(ms.Tensor(np.zeros((1, 41), np.int32)))
 
 
-def test_bfloat16_on_cpu_is_refused():
-    with pytest.raises(ValueError, match="'compute_dtype' must be float32 or float16 on CPU"):
-        _model(compute_dtype="bfloat16")
+def test_bfloat16_on_cpu_is_refused(tmp_path):
+    values = {**SIZES, "compute_dtype": "bfloat16"}
+    (tmp_path / "run.yaml").write_text(yaml.safe_dump(values))
+    for config in (values, tmp_path / "run.yaml", DecoderConfig(**values)):
+        message = r"'compute_dtype' must be float32 or float16 on CPU.*build_model\(path, compute_dtype='float32'\)"
+        with pytest.raises(ValueError, match=message):
+            build_model(config)
+        assert build_model(config, compute_dtype="float32").config == DecoderConfig(**SIZES)
 
 
 def test_hugging_face_config_dict(tmp_path):
