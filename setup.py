@@ -120,7 +120,7 @@ class Builder:
                 continue
             try:
                 desc = self._generate(f"{spec.name}_desc.cpp", cpu.desc_text(spec))
-            except SpecError as error:
+            except (SpecError, FileNotFoundError) as error:  # the header of the tiling is read
                 if not self.keep_going:
                     raise CompileError(error) from None
                 self.failed.append(str(error))
@@ -312,7 +312,7 @@ class build_native(Command):  # noqa: N801  the name of the command
             if self.checked:
                 lib_dir.mkdir(exist_ok=True)
                 builder.level(lib_dir, "checked", runtime_dir)
-        except CompileError as error:
+        except (CompileError, SpecError) as error:
             raise SystemExit(f"error: {error}") from None
         if builder.failed:
             raise SystemExit(f"error: left out, since it does not compile: {', '.join(builder.failed)}")
@@ -337,7 +337,7 @@ class BuildExt(build_ext):
             if toolkit:  # first: a wrong path is told at once
                 ascend_package.build(toolkit, ROOT / "build" / "ascend", package_dir / "_ascend")
             Builder(os.environ.get("CXX", "g++"), ROOT / "build").package(package_dir)
-        except (CompileError, ascend_package.BuildError) as error:
+        except (CompileError, SpecError, ascend_package.BuildError) as error:
             raise SystemExit(f"error: {error}") from None
         if not in_place:
             ignore = shutil.ignore_patterns("__pycache__")

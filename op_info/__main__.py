@@ -29,6 +29,13 @@ def main():
     twin.add_argument("--cann", action="append", default=[], metavar="DIR", help="compare with the headers there")
     cost.add_arguments(commands.add_parser("cost", help="what a call would cost on the card, by the checked twin"))
     args = parser.parse_args()
+    try:
+        _run(args)
+    except (SpecError, ascend_package.BuildError, cost.CostError) as error:
+        sys.exit(f"error: {error}")
+
+
+def _run(args):
     if args.command == "list":
         print("\n".join(all_specs()))
     elif args.command == "table":
@@ -36,33 +43,31 @@ def main():
     elif args.command == "twin":
         print("\n".join(parity.table(cpu.KERNELS / "twin", args.cann)))
     elif args.command == "show":
-        try:
-            print(show_text(get(args.op)))
-        except ValueError as error:
-            sys.exit(f"error: {error}")
+        print(show_text(get(args.op)))
     elif args.command == "cost":
-        try:
-            cost.command(args)
-        except cost.CostError as error:
-            sys.exit(f"error: {error}")
+        cost.command(args)
     elif args.command == "stage":
-        try:
-            ascend_package.stage(args.cann, args.out)
-        except ascend_package.BuildError as error:
-            sys.exit(f"error: {error}")
+        ascend_package.stage(args.cann, args.out)
     else:
         sys.exit(not check(args.cann))
 
 
 def show_text(spec):
-    """The spec in words, then every generated file."""
-    parts = [
-        _describe(spec),
-        f"// ---- {spec.name}_desc.cpp: libmst_runtime.so\n{cpu.desc_text(spec)}",
-        f"// ---- {spec.name}_cpu.cpp: libmst_<level>.so\n{cpu.entry_text(spec)}",
-        f"// ---- op_host/{ascend.entry_name(spec)}.cpp: compiled by CANN\n{ascend.op_host_text(spec)}",
-        f"// ---- op_kernel/{ascend.entry_name(spec)}.cpp: compiled by CANN\n{ascend.kernel_entry(spec, cpu.KERNELS)}",
-    ]
+    """The spec in words, then every generated file; what reads a header that is not written yet says so."""
+    name = ascend.entry_name(spec)
+    files = (
+        (f"{spec.name}_desc.cpp: libmst_runtime.so", lambda: cpu.desc_text(spec)),
+        (f"{spec.name}_cpu.cpp: libmst_<level>.so", lambda: cpu.entry_text(spec)),
+        (f"op_host/{name}.cpp: compiled by CANN", lambda: ascend.op_host_text(spec)),
+        (f"op_kernel/{name}.cpp: compiled by CANN", lambda: ascend.kernel_entry(spec, cpu.KERNELS)),
+    )
+    parts = [_describe(spec)]
+    for title, generate in files:
+        try:
+            text = generate()
+        except (FileNotFoundError, SpecError) as error:
+            text = f"// not yet: {error}\n"
+        parts.append(f"// ---- {title}\n{text}")
     return "\n".join(parts)
 
 

@@ -36,5 +36,5 @@ def get(name):
     """The spec of that name."""
     specs = all_specs()
     if name not in specs:
-        raise ValueError(f"unknown operator '{name}'; there are {', '.join(specs)}")
+        raise SpecError(f"unknown operator '{name}'; there are {', '.join(specs)}")
     return specs[name]

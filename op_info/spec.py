@@ -15,7 +15,7 @@ _SYMBOL = re.compile(r"[A-Za-z_][A-Za-z0-9_]*$")
 
 
 class SpecError(ValueError):
-    """A spec that contradicts itself."""
+    """A spec that contradicts itself or is not there."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -3,6 +3,9 @@
 
 import dataclasses
 import itertools
+import pathlib
+import re
+import shutil
 import subprocess
 import sys
 
@@ -15,6 +18,7 @@ from ms_ops_transformer.op_info.registry import all_specs, get
 from ms_ops_transformer.op_info.spec import ALL, DTYPES, REQUIRED, Attr, OpSpec, SpecError, Tensor, dim_tokens
 from ms_ops_transformer.ops import _check
 
+ROOT = pathlib.Path(__file__).parents[1]
 SPECS = list(all_specs().values())
 X = {"X": ("float32", "float16")}
 GOOD = {
@@ -300,6 +304,46 @@ def test_command_line():
     table = _python(*module, "table").stdout
     assert "`rms_norm`" in table and "_grad" not in table
     assert " 0 FAIL, 0 not run" in _python(*module, "check").stdout
+
+
+NEW_SPEC = """
+from ..spec import ALL, OpSpec, Tensor
+SPEC = OpSpec(
+    name="new_op", inputs=(Tensor("x", "T D", "X"),), outputs=(Tensor("y", "T D", "X"),),
+    dtypes={"X": ("float32",)}, targets={"cpu": ALL, "ascend910b": ALL}, infer=None
+)
+"""
+
+
+@pytest.fixture
+def tree(tmp_path):
+    """A copy of op_info and setup.py to which an operator is added."""
+    if not (ROOT / "setup.py").exists():
+        pytest.skip("needs the source tree")
+    shutil.copytree(ROOT / "op_info", tmp_path / "op_info")
+    shutil.copy(ROOT / "setup.py", tmp_path)
+    return tmp_path
+
+
+def _in(tree, *args):
+    return subprocess.run([sys.executable, *args], cwd=tree, capture_output=True, text=True)
+
+
+def test_a_spec_without_a_kernel_is_shown(tree):
+    (tree / "op_info/gmm/new_op.py").write_text(NEW_SPEC)
+    done = _in(tree, "-m", "op_info", "show", "new_op")
+    assert "//   input  x: [T D] X" in done.stdout, done.stderr
+    for header in ("new_op_tiling.h", "new_op_kernel.h"):
+        assert re.search(f"^// not yet: .*kernels/gmm/new_op/{header}", done.stdout, re.MULTILINE)
+
+
+@pytest.mark.parametrize("command", ("list", "table", "show", "check", "build_native"))
+def test_a_bad_spec_is_one_line(tree, command):
+    (tree / "op_info/gmm/new_op.py").write_text(NEW_SPEC.replace("None", "'python'"))
+    args = ("setup.py", command) if command == "build_native" else ("-m", "op_info", command)
+    done = _in(tree, *args, *["new_op"] * (command == "show"))
+    error = "error: op_info of 'new_op': infer must be None or 'custom', but got 'python'"
+    assert done.returncode == 1 and done.stderr.strip().splitlines()[-1] == error and "Traceback" not in done.stderr
 
 
 def test_a_reader_that_has_read_enough():
