@@ -37,6 +37,12 @@ def test_readme_operator_table():
     )
 
 
+@pytest.mark.parametrize("name", ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "kernels/README.md"))
+def test_lines_are_short(name):
+    lines = (ROOT / name).read_text(encoding="utf-8").splitlines()
+    assert [line for line in lines if len(line) > 120 and not line.startswith("|")] == []
+
+
 def test_readme_has_commands_for_ci():
     command = [sys.executable, ROOT / ".ci" / "readme_commands.py"]
     commands = subprocess.run(command, capture_output=True, text=True, check=True).stdout
