@@ -1,7 +1,9 @@
 # Copyright 2026 The ms_ops_transformer authors. SPDX-License-Identifier: Apache-2.0
-"""Checks of the Cells' constructor arguments: name, rule, value."""
+"""Checks of the Cells' arguments: name, rule, value."""
 
 import math
+
+from mindspore.ops.functional import isconstant
 
 
 def _fail(error, cell, argument, rule, value):
@@ -56,6 +58,13 @@ def keep_probability(cell, argument, value):
     if value > 1:
         _fail(ValueError, cell, argument, "in (0, 1]", value)
     return value
+
+
+def last_dim(cell, x, size):
+    """The last dim of the input, where it is known when the graph is built."""
+    dim = x.shape[-1]
+    if isconstant(dim) and dim != size:
+        raise ValueError(f"For '{cell}', the last dim of 'x' must be 'hidden_size' ({size}), but got {dim}.")
 
 
 def kv_heads(cell, num_heads, num_kv_heads):

@@ -8,7 +8,7 @@ from mindspore import nn, ops
 
 from ..ops import flash_attention, flash_attention_score
 from ..ops._check import required
-from ._check import boolean, dropout_rate, keep_probability, kv_heads, one_of, positive_float, positive_int
+from ._check import boolean, dropout_rate, keep_probability, kv_heads, last_dim, one_of, positive_float, positive_int
 from .dropout import DropoutState
 from .norm import RMSNorm
 from .rotary import RotaryEmbedding
@@ -328,8 +328,9 @@ class SelfAttention(nn.Cell):
         num_kv_heads (int, optional): key and value heads. Default ``None``: N.
         head_dim (int, optional): Default ``None``: H / N.
         causal (bool): Default ``True``.
-        rotary (Union[RotaryEmbedding, None, str]): ``'default'`` makes one with base 10000; ``None`` leaves positions
-            out; layers of a model may share one (layout BSND). Default ``'default'``.
+        rotary (Union[RotaryEmbedding, None, str]): ``'default'`` makes one with base 10000 for at most 2048 positions;
+            longer sequences need ``RotaryEmbedding(head_dim, max_positions)``; ``None`` leaves positions out; layers of
+            a model may share one (layout BSND). Default ``'default'``.
         qk_norm (bool): RMSNorm over D of q and of k before the rotation (Qwen3). Default ``False``.
         norm_eps (float): of these norms. Default ``1e-6``.
         qkv_bias (bool), out_bias (bool): Default ``False``.
@@ -380,7 +381,7 @@ class SelfAttention(nn.Cell):
         parts=None,
     ):
         super().__init__()
-        positive_int("SelfAttention", "hidden_size", hidden_size)
+        self.hidden_size = positive_int("SelfAttention", "hidden_size", hidden_size)
         self.num_heads = positive_int("SelfAttention", "num_heads", num_heads)
         self.num_kv_heads = kv_heads("SelfAttention", num_heads, num_kv_heads)
         if head_dim is None:
@@ -410,6 +411,7 @@ class SelfAttention(nn.Cell):
         self.core = core(head_dim, num_heads, causal=causal, num_kv_heads=self.num_kv_heads, dropout=dropout)
 
     def construct(self, x, attn_mask=None, positions=None, seed_offset=None):
+        last_dim("SelfAttention", x, self.hidden_size)
         q = self._heads(self.q_proj(x), self.num_heads, self.q_norm, positions)
         k = self._heads(self.k_proj(x), self.num_kv_heads, self.k_norm, positions)
         return self.o_proj(self.core(q, k, self.v_proj(x), attn_mask, seed_offset))

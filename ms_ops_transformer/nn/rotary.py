@@ -3,6 +3,7 @@
 
 import math
 
+import mindspore as ms
 import numpy as np
 from mindspore import Tensor, nn
 
@@ -92,7 +93,7 @@ def rotary_tables(head_dim, max_positions, base=10000.0, mode="half", scaling=No
     scaling = dict(scaling or {})
     kind = str(scaling.get("rope_type", scaling.get("type", "none"))).lower()
     if kind not in ("none", "default"):
-        one_of("RotaryEmbedding", "scaling['type']", kind, tuple(_SCALINGS))
+        one_of("RotaryEmbedding", "scaling['type']", kind, ("none", "default", *_SCALINGS))
         needed = ("factor",) + (("original_max_position_embeddings",) if kind in _NEEDS_LENGTH else ())
         for key in needed:
             if key not in scaling:
@@ -136,6 +137,7 @@ class RotaryEmbedding(nn.Cell):
         Tensor of the shape and dtype of `x`.
 
     Raises:
+        TypeError: if the dtype of `positions` is another one.
         ValueError: if `head_dim` is odd, `mode`, `layout` or the scaling is unknown, or the sequence is longer than
             `max_positions`.
 
@@ -168,6 +170,8 @@ class RotaryEmbedding(nn.Cell):
         self.cos, self.sin = Tensor(cos), Tensor(sin)
 
     def construct(self, x, positions=None):
+        if positions is not None and positions.dtype not in (ms.int32, ms.int64):
+            raise TypeError(f"For 'RotaryEmbedding', 'positions' must be int32 or int64, but got {positions.dtype}.")
         dtype = x.dtype
         if self.compute_dtype is not None:
             x = x.astype(self.compute_dtype)
@@ -186,7 +190,8 @@ class RotaryEmbedding(nn.Cell):
             if length > self.max_positions:
                 raise ValueError(
                     f"For 'RotaryEmbedding', the sequence must be at most 'max_positions' "
-                    f"({self.max_positions}), but got {length}."
+                    f"({self.max_positions}), but got {length}. A SelfAttention takes a longer one as "
+                    f"rotary=RotaryEmbedding(head_dim, max_positions)."
                 )
             rows = table if length == self.max_positions else table[:length]
         else:

@@ -5,7 +5,7 @@ import mindspore as ms
 from mindspore import nn, ops
 
 from ..ops import swiglu
-from ._check import positive_int
+from ._check import last_dim, positive_int
 
 
 class SwiGLU(nn.Cell):
@@ -32,7 +32,8 @@ class SwiGLU(nn.Cell):
         Tensor of shape (..., H), or (..., F).
 
     Raises:
-        ValueError: if a size is not positive or only one of the two is given, or the last axis to halve is odd.
+        ValueError: if a size is not positive or only one of the two is given, the last axis to halve is odd, or that
+            of `x` is not H.
 
     Supported Platforms:
         ``Ascend`` ``CPU``
@@ -53,7 +54,7 @@ class SwiGLU(nn.Cell):
         self.projected = hidden_size is not None or ffn_hidden_size is not None
         self.has_bias = has_bias
         if self.projected:
-            positive_int("SwiGLU", "hidden_size", hidden_size)
+            self.hidden_size = positive_int("SwiGLU", "hidden_size", hidden_size)
             positive_int("SwiGLU", "ffn_hidden_size", ffn_hidden_size)
             options = {"has_bias": has_bias, "dtype": params_dtype, "weight_init": weight_init}
             self.gate_proj = nn.Dense(hidden_size, ffn_hidden_size, **options)
@@ -64,6 +65,7 @@ class SwiGLU(nn.Cell):
     def construct(self, x):
         if not self.projected:
             return swiglu(x)
+        last_dim("SwiGLU", x, self.hidden_size)
         return self.down_proj(self.inner(x))
 
     def inner(self, x):

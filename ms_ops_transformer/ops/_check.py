@@ -59,9 +59,11 @@ def _rule(attr):
 
 
 def required(op, name, value):
-    """Refuses None: an operator whose shapes were once unknown would pass it on to MindSpore, which can crash."""
+    """Refuses all but tensors: an operator whose shapes were once unknown would hand None to MindSpore: a crash."""
     if value is None:
         raise TypeError(f"For '{op}', '{name}' must be a Tensor, but got None.")
+    if not isinstance(value, Tensor):
+        raise TypeError(f"For '{op}', '{name}' must be a Tensor, but got {type(value)}.")
 
 
 def int64_tensor(op, name, value):

@@ -355,6 +355,11 @@ BAD = {
         ValueError,
         "'mode' must be one of 'half', 'interleave', but got",
     ),
+    "kind of scaling": (
+        lambda: nn.RotaryEmbedding(8, scaling={"type": "magic", "factor": 2.0}),
+        ValueError,
+        "must be one of 'none', 'default', 'linear', 'ntk', 'llama3', 'yarn', but got 'magic'",
+    ),
     "scaling": (
         lambda: nn.RotaryEmbedding(8, scaling={"type": "yarn", "factor": 2}),
         ValueError,
@@ -378,6 +383,40 @@ def test_bad_constructor_arguments(name):
     build, error, message = BAD[name]
     with pytest.raises(error, match=message):
         build()
+
+
+@MODES
+def test_wrong_last_dim(mode):
+    for name, cell in (("SwiGLU", nn.SwiGLU(32, 64)), ("SelfAttention", nn.SelfAttention(32, 4))):
+        with pytest.raises(
+            ValueError, match=rf"For '{name}', the last dim of 'x' must be 'hidden_size' \(32\), but got 16"
+        ):
+            cell(ms.Tensor(_x(2, 5, 16)))
+
+
+@pytest.mark.parametrize("shape", ((2, None, 32), (2, None, None), None), ids=("sequence", "width", "rank"))
+def test_unknown_dims_pass_the_check_of_the_last(shape):
+    ms.set_context(mode=ms.GRAPH_MODE)
+    cell = nn.SwiGLU(32, 64)
+    x = ms.Tensor(_x(2, 5, 32))
+    expected = cell(x).asnumpy()
+    cell.set_inputs(ms.Tensor(shape=shape, dtype=ms.float32))
+    np.testing.assert_array_equal(cell(x).asnumpy(), expected)
+
+
+@MODES
+def test_rotary_refuses_what_are_no_positions(mode):
+    q, k = ms.Tensor(_x(1, 4, 2, 16)), ms.Tensor(_x(1, 4, 2, 16))
+    with pytest.raises(TypeError, match="For 'RotaryEmbedding', 'positions' must be int32 or int64, but got Float32"):
+        nn.RotaryEmbedding(16)(q, k)
+    with pytest.raises(ValueError, match=r"but got 4. A SelfAttention takes a longer one as rotary=RotaryEmbedding"):
+        nn.RotaryEmbedding(16, 3)(q)
+
+
+@MODES
+def test_what_is_no_tensor_is_named(mode):
+    with pytest.raises(TypeError, match="For 'RmsNorm', 'x' must be a Tensor, but got <class 'numpy.ndarray'>"):
+        nn.RMSNorm(16)(_x(4, 16))
 
 
 @MODES
