@@ -13,6 +13,25 @@ except ModuleNotFoundError as error:
     ) from error
 
 
+_CHOICES = {"MS_OPS_BF16_ENGINE": ("amx", "dot", "expand"), "MS_OPS_LOG": ("tiling",)}
+
+
+def _check_environment():
+    """The library itself would find a wrong number of threads at the first call, and a wrong name never."""
+    for name, choices in _CHOICES.items():
+        value = os.environ.get(name)
+        if value and value not in choices:
+            raise ImportError(f"{name} must be one of {', '.join(choices)}, but got {value}.")
+    if os.environ.get("MS_OPS_NUM_THREADS"):  # else the number is asked for when it is needed: it may yet change
+        try:
+            _native.num_threads()
+        except ValueError as error:
+            raise ImportError(str(error)) from None
+
+
+_check_environment()
+
+
 @functools.lru_cache(None)
 def level():
     """The instruction level that runs: the best built one, or MS_OPS_CPU_LEVEL."""

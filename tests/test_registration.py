@@ -163,7 +163,7 @@ def test_bad_attribute_keeps_its_type(mode, error, text, epsilon):
 
 
 @MODES
-@pytest.mark.parametrize("value, got", [(None, "None"), ([1.0, 2.0], "a tuple"), ((1, 2), "a tuple")])
+@pytest.mark.parametrize("value, got", [(None, "None"), ([1.0, 2.0], "<class 'list'>"), ((1, 2), "<class 'tuple'>")])
 def test_what_is_no_tensor(mode, value, got):
     ms.set_context(mode=mode)
     with pytest.raises(TypeError, match=f"For 'RmsNorm', 'x' must be a Tensor, but got {got}."):
@@ -291,6 +291,20 @@ def test_level_by_environment():
     assert os.path.basename(found) == os.path.basename(_level.library())  # that process may take the source tree's
     wrong = _python(code, MS_OPS_CPU_LEVEL="avx1024")
     assert re.search("ImportError: MS_OPS_CPU_LEVEL must be one of .*, but got avx1024", wrong.stderr)
+
+
+@pytest.mark.parametrize(
+    "name, value, rule",
+    [
+        ("MS_OPS_BF16_ENGINE", "fast", "must be one of amx, dot, expand, but got fast"),
+        ("MS_OPS_LOG", "all", "must be one of tiling, but got all"),
+        ("MS_OPS_NUM_THREADS", "0", r"must be an integer in \[1, 4096\], but got '0'"),
+        ("MS_OPS_NUM_THREADS", "abc", r"must be an integer in \[1, 4096\], but got 'abc'"),
+    ],
+)
+def test_environment_is_checked_by_the_import(name, value, rule):
+    wrong = _python("import ms_ops_transformer.ops", **{name: value})
+    assert re.search(f"ImportError: {name} {rule}", wrong.stderr)
 
 
 def test_cpu_without_avx2():
