@@ -2,6 +2,7 @@
 """`python -m ms_ops_transformer.op_info`: what each operator is, and everything that is derived from that."""
 
 import argparse
+import functools
 import os
 import sys
 
@@ -109,7 +110,7 @@ def _takes(spec, dtype):
 
 def check(cann_dirs=()):
     """Generates everything; with headers also compiles it and compares the twin's API. Whether all of it is sound."""
-    report = Report()
+    report = Report(functools.partial(print, flush=True))
     report.show("Text for the CPU")
     for spec in all_specs().values():
         try:

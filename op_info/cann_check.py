@@ -30,6 +30,7 @@ ONLY_DEVKIT = ("ascend950",)  # which CANN 8 does not know
 CPU_MODE = ("-D__CCE_KT_TEST__=1", "-DASCENDC_CPU_DEBUG=1", "-include", "tikicpulib.h")
 MOST_LINES = 12  # of a compiler's errors
 SKIPPED_FOLDERS = {".git", "docs", "examples", "tests", "src", "python", "lib64", "node_modules"}
+MOST_FOLDERS = 8  # from --cann DIR down to a header that is searched for; of a toolkit and of the sources it is 5
 NEEDED = ("tikicpulib.h", "stub_fun.h", "kern_fwk.h")  # the CPU-debug library's headers
 
 
@@ -82,7 +83,8 @@ def _locate(directories):
     found = {name: [] for name in ("kernel_operator.h", "securec.h", "acl_rt.h", *NEEDED)}
     for directory in directories:
         for folder, subfolders, files in os.walk(directory):
-            subfolders[:] = sorted(set(subfolders) - SKIPPED_FOLDERS)
+            depth = len(Path(folder).relative_to(directory).parts)
+            subfolders[:] = sorted(set(subfolders) - SKIPPED_FOLDERS) if depth < MOST_FOLDERS else []
             for name in found.keys() & set(files):
                 found[name].append(Path(folder, name))
     return found
@@ -244,6 +246,7 @@ def run(specs, kernels_dir, directories, report):
     if not directories:
         report.show("Headers were not checked: name a CANN or asc-devkit tree with --cann DIR.")
         return
+    report.show(f"Searching {', '.join(map(str, directories))} for Ascend C headers, {MOST_FOLDERS} folders deep")
     with tempfile.TemporaryDirectory(prefix="mst_check_") as work_dir:
         trees = find_trees(directories, work_dir)
         if not trees:

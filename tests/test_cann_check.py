@@ -203,6 +203,17 @@ def test_no_headers_at_all(tmp_path):
     assert any("not run: no Ascend C headers" in line for line in lines) and not report.sound
 
 
+def test_the_search_ends_somewhere_and_says_so(tmp_path):
+    for folders in ("abcdefgh", "abcdefghi"):
+        tmp_path.joinpath(folders[-1], *folders[:-1]).mkdir(parents=True)
+        tmp_path.joinpath(folders[-1], *folders[:-1], "kernel_operator.h").touch()
+    assert cann_check._locate([tmp_path])["kernel_operator.h"] == [
+        tmp_path.joinpath("h", *"abcdefg", "kernel_operator.h")
+    ]
+    _, lines = _check(tmp_path, [tmp_path])
+    assert f"Searching {tmp_path} for Ascend C headers, 8 folders deep" in lines
+
+
 def test_a_spec_without_kernel(tmp_path):
     lines = []
     report = Report(lines.append)
