@@ -7,7 +7,7 @@ import pathlib
 import sys
 
 __version__ = "0.1.0"
-__all__ = ["models", "nn", "ops", "op_info", "show_config"]
+_MODULES = ["models", "nn", "ops", "op_info"]
 
 _HERE = pathlib.Path(__file__).resolve().parent
 
@@ -44,8 +44,13 @@ _tell_cann()
 
 def __getattr__(name):
     # MindSpore is imported by the first use of ops, nn or models, not before.
-    if name in ("models", "nn", "ops", "op_info", "_native"):
+    if name in _MODULES or name == "_native":
         return importlib.import_module(f".{name}", __name__)
+    if name == "__all__":
+        parts = [importlib.import_module(f".{part}", __name__) for part in ("ops", "nn")]
+        return globals().setdefault(
+            name, [*_MODULES, "show_config", *(name for part in parts for name in part.__all__)]
+        )
     if not name.startswith("_"):  # functions and Cells without saying where they are
         for part in ("ops", "nn"):
             module = importlib.import_module(f".{part}", __name__)
@@ -55,7 +60,7 @@ def __getattr__(name):
 
 
 def __dir__():
-    return sorted(set(globals()) | set(__all__))
+    return sorted(set(globals()) | set(__getattr__("__all__")))
 
 
 def show_config():
@@ -68,5 +73,7 @@ def show_config():
     print(f"threads    {_native.num_threads()}")
     print(f"Ascend     {_ascend_package() or 'not in this build, which runs on the CPU only'}")
     built = _native.ops()
+    width = max(map(len, all_specs()))
     for name, spec in all_specs().items():
-        print(f"  {name:32} {', '.join(spec.targets)}{'' if name in built else ' (not built)'}")
+        targets = [target for target in spec.targets if target == "cpu" or _ascend_package()]
+        print(f"  {name:{width}} {', '.join(targets)}{'' if name in built else ' (not built)'}")

@@ -194,10 +194,16 @@ def test_show_config(monkeypatch, capsys):
     mst.show_config()
     text = capsys.readouterr().out
     assert re.search(r"CPU level  \w+ of", text) and re.search(r"threads    \d+", text)
-    assert "Ascend     not in this build" in text or mst._ascend_package()
+    monkeypatch.setattr(mst, "_ascend_package", lambda: None)
+    mst.show_config()
+    text = capsys.readouterr().out
+    assert "Ascend     not in this build" in text and "ascend910b" not in text
+    columns = {line.rindex(" cpu") for line in text.splitlines()[4:]}
+    assert len(columns) == 1  # as wide as the longest name
     monkeypatch.setattr(mst, "_ascend_package", lambda: "/there")
     mst.show_config()
-    assert "Ascend     /there" in capsys.readouterr().out
+    text = capsys.readouterr().out
+    assert "Ascend     /there" in text and text.count("ascend910b") == len(text.splitlines()) - 4
 
 
 # ---- MindSpore

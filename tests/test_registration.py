@@ -327,6 +327,12 @@ def test_import_time():
     assert min(float(_python(code).stdout) for _ in range(2)) <= 0.5
 
 
+def test_the_package_lists_what_it_offers():
+    code = "import ms_ops_transformer as mst; from ms_ops_transformer import *; print(*dir(mst)); rms_norm, RMSNorm"
+    listed = _python(code).stdout.split()
+    assert {"ops", "show_config", *ops.__all__, "RMSNorm", "SwiGLU"} <= set(listed)
+
+
 def test_show_config():
     out = _python("import ms_ops_transformer; ms_ops_transformer.show_config()").stdout
     assert _level.level() in out and "rms_norm" in out and "not built" not in out
