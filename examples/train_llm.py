@@ -9,6 +9,7 @@ python examples/train_llm.py --compare-only        # the table alone
 
 import argparse
 import importlib.util
+import math
 import os
 import signal
 import sys
@@ -16,12 +17,13 @@ import time
 
 try:
     import yaml  # noqa: F401  for the run files
-    from tqdm import tqdm
+    from tqdm import tqdm  # disable=None: no bar where stderr is no terminal
 except ImportError as error:
     sys.exit(f"train_llm.py: error: {error.name} is missing: pip install '.[examples]'")
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _INTERRUPTED = 130
+_SECONDS_PER_LINE = 30  # of progress, where there is no bar
 
 
 def _positive(text):
@@ -204,9 +206,19 @@ def train(args, settings, folder):
 
     with (
         _Interrupt() as interrupt,
-        tqdm(total=settings.steps, initial=step, unit="step", desc="training", file=sys.stderr) as bar,
+        tqdm(total=settings.steps, initial=step, unit="step", desc="training", file=sys.stderr, disable=None) as bar,
     ):
-        bar.set_postfix_str("compiling the graph" if args.mode == "graph" else "")
+        shown = -math.inf
+
+        def progress(text):
+            nonlocal shown
+            bar.set_postfix_str(text)
+            if bar.disable and time.monotonic() - shown >= _SECONDS_PER_LINE:
+                shown = time.monotonic()
+                print(f"step {step} of {settings.steps}: {text}", file=sys.stderr, flush=True)
+
+        progress("compiling the graph" if args.mode == "graph" else "starting")
+        shown = -math.inf  # the first step is told at once
         while step < settings.steps and not interrupt.asked:
             begin = time.perf_counter()
             loss, norm = trainer.step(batches.next(), step)
@@ -214,7 +226,7 @@ def train(args, settings, folder):
             step += 1
             bar.update()
             speed = tokens * len(seconds[1:]) / sum(seconds[1:]) if len(seconds) > 1 else 0
-            bar.set_postfix_str(f"loss {loss:.4f}, gradient {norm:.2f}, {speed:.0f} tokens/s")
+            progress(f"loss {loss:.4f}, gradient {norm:.2f}, {speed:.0f} tokens/s")
             if step % settings.eval_every == 0 or step == settings.steps:
                 valid = trainer.evaluate(validation)
                 tqdm.write(f"step {step}: train loss {loss:.4f}, validation loss {valid:.4f}, {speed:.0f} tokens/s")

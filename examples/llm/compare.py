@@ -70,7 +70,7 @@ def compare(command, steps, tokens_per_step):
     children = []
     try:
         children = [_Child(command, variant) for variant in VARIANTS]
-        for _ in tqdm(range(steps), desc="comparing fused and composed", unit="step", file=sys.stderr):
+        for _ in tqdm(range(steps), desc="comparing fused and composed", unit="step", file=sys.stderr, disable=None):
             for child in children:
                 child.step()
     finally:

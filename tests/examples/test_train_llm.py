@@ -53,6 +53,8 @@ def whole_run(folder):
 
 def test_run_reports_and_saves(whole_run):
     path, output = whole_run
+    assert "step 0 of 4: compiling the graph" in output and "step 1 of 4: loss" in output
+    assert "\r" not in output and "it/s" not in output
     for step in (2, 4):
         assert re.search(rf"step {step}: train loss \d\.\d+, validation loss \d\.\d+, \d+ tokens/s", output)
         assert sorted(p.name for p in (path / f"step-00000{step}").iterdir()) == [
