@@ -64,8 +64,8 @@ LEVELS = {
     },
     "aarch64": {"neon": _FAST},
 }
-# The checked build finds the kernel's line by walking the stack; two lines must not become one call. Binutils 2.40 reads
-# wrong files in DWARF 5.
+# The checked build finds the kernel's line by walking the stack; two lines must not become one call. Of DWARF 5
+# binutils 2.40 reads wrong files.
 _CHECKED = "-O2 -g1 -gdwarf-4"
 _CHECKED += " -fno-omit-frame-pointer -fno-optimize-sibling-calls -fno-crossjumping -fno-tree-tail-merge"
 _CHECKED += " -DMST_TWIN_CHECKED"
