@@ -1,6 +1,8 @@
 # Copyright 2026 The ms_ops_transformer authors. SPDX-License-Identifier: Apache-2.0
 """The operators as functions."""
 
+import sys
+
 from . import attention, gmm, moe, posembedding
 from .attention import *
 from .gmm import *
@@ -13,3 +15,8 @@ __all__ = [
     for name, value in vars(family).items()
     if callable(value) and not name.startswith("_")
 ]
+
+# amp O1 rewrites the source of the functions that a Cell calls, and with it loses the names of their module. It leaves
+# alone what comes from a module without a file.
+for _module in {globals()[name].__module__ for name in __all__}:
+    del sys.modules[_module].__file__

@@ -84,6 +84,3 @@ def _int64_tensor(op, name, values):
         if not -(2**63) <= value < 2**63:
             raise ValueError(f"For '{op}', '{name}' must hold values of 64 bits, but got {value}.")
     return Tensor(values, mstype.int64)
-
-
-_int64_tensor.__module__ = None  # see _custom.primitive: not rewritten by amp O1

@@ -69,9 +69,6 @@ def primitive(name, absent=(), **attrs):
     return _with_bprop(call, bprop) if bprop else call
 
 
-primitive.__module__ = None  # amp O1 rewrites the source of what a Cell calls, but not of what belongs to no module
-
-
 def _check_build(spec):
     if spec.name not in _native.ops():
         raise RuntimeError(f"'{spec.name}' is not in the native library: run 'python setup.py build_native'.")

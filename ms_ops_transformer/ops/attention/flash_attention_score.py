@@ -317,8 +317,3 @@ def flash_attention(query, key, value, head_num=1, *, layout="BSH", causal=False
         actual_seq_kvlen=actual_seq_kvlen, keep_prob=keep_prob, scalar_value=scale, next_tokens=next_tokens,
         input_layout=layout, sparse_mode=sparse_mode, pse_type=0, softcap=softcap, sink=sink, seed_offset=seed_offset,
         return_lse=return_lse)  # fmt: skip
-
-
-# amp O1 rewrites the source of the functions that a Cell calls, and with it loses the names of their module. It leaves
-# alone what comes from site-packages or from a module without a file.
-del __file__
