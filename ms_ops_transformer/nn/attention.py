@@ -5,6 +5,7 @@ import math
 
 import mindspore as ms
 from mindspore import nn, ops
+from mindspore.ops.functional import isconstant
 
 from ..ops import flash_attention, flash_attention_score
 from ..ops._check import required
@@ -91,11 +92,13 @@ class FlashAttention(_DropoutCore):
         self.num_kv_heads = kv_heads("FlashAttention", num_heads, num_kv_heads)
         self.causal = boolean("FlashAttention", "causal", causal)
         self.layout = one_of("FlashAttention", "layout", layout, _LAYOUTS)
+        self.head_axis = _HEAD_AXIS.get(layout)
         self.scale = 1 / math.sqrt(head_dim) if scale is None else positive_float("FlashAttention", "scale", scale)
 
     def construct(self, q, k, v, attn_mask=None, seed_offset=None):
         required("FlashAttention", "k", k)
-        self._check_heads(k)
+        if isconstant(k.ndim):
+            self._check_heads(k)
         seed_offset, keep_prob = self.current_seed(seed_offset)
         return self.attend(q, k, v, attn_mask, keep_prob, seed_offset)
 
@@ -117,20 +120,24 @@ class FlashAttention(_DropoutCore):
     def _check_heads(self, k):
         """The keys have as many heads as the constructor was told (the operator would deduce another number)."""
         if self.layout in ("BSH", "SBH"):
-            if k.ndim == 3 and k.shape[2] != self.num_kv_heads * self.head_dim:
+            if k.ndim == 3 and self._differ(k.shape[2], self.num_kv_heads * self.head_dim):
                 raise ValueError(
                     f"For 'FlashAttention', the last dim of 'k' must be num_kv_heads * head_dim "
                     f"({self.num_kv_heads} * {self.head_dim}), but got {k.shape[2]}."
                 )
-        elif k.ndim == 4 and k.shape[_HEAD_AXIS[self.layout]] != self.num_kv_heads:
+        elif k.ndim == 4 and self._differ(k.shape[self.head_axis], self.num_kv_heads):
             raise ValueError(
                 f"For 'FlashAttention', the heads of 'k' must be num_kv_heads ({self.num_kv_heads}), "
-                f"but got {k.shape[_HEAD_AXIS[self.layout]]}."
+                f"but got {k.shape[self.head_axis]}."
             )
-        elif k.ndim == 4 and k.shape[3] != self.head_dim:
+        elif k.ndim == 4 and self._differ(k.shape[3], self.head_dim):
             raise ValueError(
                 f"For 'FlashAttention', the last dim of 'k' must be head_dim ({self.head_dim}), but got {k.shape[3]}."
             )
+
+    def _differ(self, dim, expected):
+        """Whether a dim is known and another one: a graph cannot raise what follows from an unknown dim."""
+        return isconstant(dim) and dim != expected
 
     def extend_repr(self):
         return (
@@ -201,6 +208,7 @@ class FlashAttentionScore(_DropoutCore):
         name = type(self).__name__
         super().__init__(keep_probability(name, "keep_prob", keep_prob), seed)
         self.input_layout = one_of(name, "input_layout", input_layout, _SCORE_LAYOUTS)
+        self.head_axis = _HEAD_AXIS.get(input_layout)
         if head_num is None and input_layout in ("BSH", "SBH"):
             raise ValueError(f"For '{name}', 'head_num' must be given for the layout {input_layout}, but got None.")
         self.head_num = None if head_num is None else positive_int(name, "head_num", head_num)
@@ -229,12 +237,13 @@ class FlashAttentionScore(_DropoutCore):
         required("FlashAttentionScore", "query", query)
         heads = self.head_num
         if heads is None:
-            heads = query.shape[_HEAD_AXIS[self.input_layout]]
+            heads = query.shape[self.head_axis]
         if scale is None:
             scale = self.scale
         if scale is None:
             width = query.shape[-1] // (heads if self.input_layout in ("BSH", "SBH") else 1)
-            scale = 1 / math.sqrt(max(1, width))  # a width of 0 is left to the operator
+            # A width of 0 or an unknown one is left to the operator.
+            scale = 1 / math.sqrt(max(1, width)) if isconstant(width) else width
         pse_type = self.pse_type
         if attn_mask is not None:
             if attn_mask.dtype in (ms.float32, ms.float16, ms.bfloat16):

@@ -438,3 +438,45 @@ def test_inputs_that_the_constructor_does_not_foresee(mode):
     flat = ms.Tensor(_x(1, 5, 16))
     with pytest.raises(ValueError, match="the last dim of 'query' must be a multiple of its 17 heads, but got 16"):
         nn.FlashAttentionScore(17, "BSH")(flat, flat, flat)
+
+
+def _unknown(*shape):
+    return ms.Tensor(shape=list(shape), dtype=ms.float32)
+
+
+@pytest.mark.parametrize("masked", (False, True), ids=("causal", "causal_and_mask"))
+@pytest.mark.parametrize(
+    "layout, shape",
+    [("BSH", [None] * 3), ("SBH", [None] * 3), ("BNSD", [None] * 4), ("BSND", [2, 9, None, 8]), ("BSH", None)],
+    ids=["BSH", "SBH", "BNSD", "heads", "rank"],
+)
+def test_unknown_dims(layout, shape, masked):
+    """N and the scale are numbers, which is enough."""
+    ms.set_context(mode=ms.GRAPH_MODE)
+    cell = nn.FlashAttention(8, 4, causal=True, num_kv_heads=2, layout=layout)
+    unknown = ms.Tensor(shape=shape, dtype=ms.float32)
+    mask = (ms.Tensor(MASK),) if masked else ()
+    cell.set_inputs(*(unknown,) * 3, *(ms.Tensor(shape=[None] * 4, dtype=ms.bool_) for _ in mask))
+    out = cell(*_t(*(_to_layout(a, layout) for a in (Q, K, V))), *mask).asnumpy()
+    expected = _attention(Q, K, V, True, MASK if masked else None)
+    np.testing.assert_allclose(out, _to_layout(expected, layout), rtol=1e-4, atol=1e-5)
+
+
+def test_unknown_dims_of_the_other_attention_cells():
+    ms.set_context(mode=ms.GRAPH_MODE)
+    score = nn.FlashAttentionScore(4, scale=0.3)
+    score.set_inputs(*(_unknown(None, None, None, None),) * 3)
+    np.testing.assert_allclose(score(*_t(Q, K, V)).asnumpy(), _attention(Q, K, V, scale=0.3), rtol=1e-4, atol=1e-5)
+    cell, x = nn.SelfAttention(16, 4), ms.Tensor(_x(2, 7, 16))
+    want = cell(x).asnumpy()
+    cell.set_inputs(_unknown(None, None, None))
+    np.testing.assert_allclose(cell(x).asnumpy(), want, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("heads, name", [(None, "head_num"), (4, "scalar_value")])
+def test_unknown_dims_that_something_follows_from(heads, name):
+    ms.set_context(mode=ms.GRAPH_MODE)
+    cell = nn.FlashAttentionScore(heads)
+    cell.set_inputs(*(_unknown(2, None, 9, None),) * 3)
+    with pytest.raises(ValueError, match=f"For 'FlashAttentionScore', '{name}' must be a number when"):
+        cell(*_t(Q, K, V))
