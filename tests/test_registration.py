@@ -154,7 +154,12 @@ class Call(nn.Cell):
 @MODES
 @pytest.mark.parametrize(
     "error, text, epsilon",
-    [(ValueError, "'epsilon' must be >= 0, but got -1.0.", -1.0), (TypeError, "'epsilon' must be of type float", "a")],
+    [
+        (ValueError, "'epsilon' must be >= 0, but got -1.0.", -1.0),
+        (TypeError, "'epsilon' must be of type float, but got 'a'", "a"),
+        (TypeError, r"'epsilon' must be of type float, but got \[1.0\] \(list\)", [1.0]),
+        (TypeError, "'epsilon' must be of type float, but got {'a': 1}", {"a": 1}),
+    ],
 )
 def test_bad_attribute_keeps_its_type(mode, error, text, epsilon):
     ms.set_context(mode=mode)
@@ -168,6 +173,14 @@ def test_what_is_no_tensor(mode, value, got):
     ms.set_context(mode=mode)
     with pytest.raises(TypeError, match=f"For 'RmsNorm', 'x' must be a Tensor, but got {got}."):
         CallOn(value)(Tensor(GAMMA))
+
+
+def test_attributes_that_cannot_be_hashed():
+    for epsilon in ({1}, np.zeros(2)):
+        with pytest.raises(TypeError, match="For 'RmsNorm', 'epsilon' must be of type float, but got"):
+            ops.rms_norm(Tensor(X), Tensor(GAMMA), epsilon)
+    with pytest.raises(ValueError, match="For 'RmsNorm', 'epsilon' must be finite in float32, but got 1000000"):
+        ops.rms_norm(Tensor(X), Tensor(GAMMA), 10**400)
 
 
 def test_none_after_a_dynamic_graph():

@@ -47,7 +47,7 @@ def _typed(spec, attr, value):
         raise TypeError(f"For '{spec.class_name}', '{attr.name}' must be of type {name}, but got {value!r} ({got}).")
     if attr.type is int and not -(2**63) <= value < 2**63:
         raise ValueError(f"For '{spec.class_name}', '{attr.name}' must fit in 64 bits, but got {value}.")
-    if attr.type is float and not abs(float(value)) <= FLOAT_MAX:
+    if attr.type is float and not -FLOAT_MAX <= value <= FLOAT_MAX:
         raise ValueError(f"For '{spec.class_name}', '{attr.name}' must be finite in float32, but got {value!r}.")
     return attr.type(value)
 
@@ -68,19 +68,19 @@ def required(op, name, value):
 
 def int64_tensor(op, name, value):
     """Lengths and the like: a list or tuple of int becomes an int64 tensor, a tensor or None stays as it is."""
-    if isinstance(value, (list, tuple)):
-        for item in value:
-            if isinstance(item, (list, tuple)):
-                raise TypeError(f"For '{op}', '{name}' must hold int, but got {item}.")
-        return _int64_tensor(op, name, tuple(value))
-    return value
+    return _int64_tensor(op, name, tuple(value)) if isinstance(value, (list, tuple)) else value
 
 
-@functools.lru_cache(256)
+@functools.lru_cache(0)  # not cached, but evaluated when a graph is built
 def _int64_tensor(op, name, values):
     for value in values:
         if not isinstance(value, numbers.Integral) or isinstance(value, bool):
             raise TypeError(f"For '{op}', '{name}' must hold int, but got {value!r} ({type(value).__name__}).")
         if not -(2**63) <= value < 2**63:
             raise ValueError(f"For '{op}', '{name}' must hold values of 64 bits, but got {value}.")
+    return _tensor_of(values)
+
+
+@functools.lru_cache(256)
+def _tensor_of(values):
     return Tensor(values, mstype.int64)

@@ -47,12 +47,23 @@ def bprop_of(name):
     return register
 
 
-@functools.lru_cache(None, typed=True)  # 1 and 1.0 are different attributes
+@functools.lru_cache(0)  # keeps nothing, but MindSpore evaluates what is cached when it builds a graph
 def primitive(name, absent=(), **attrs):
     """The primitive of an operator with these attributes; `absent` names the optional inputs that will be None.
 
     It is one for the device target of the first call: that must be set before.
     """
+    try:
+        hash(tuple(attrs.values()))
+    except TypeError:
+        _check.attributes(registry.get(name), attrs)
+    return _primitive(name, absent, **attrs)
+
+
+# Without a bound: MindSpore itself keeps most of what belongs to a primitive (about 120 of 165 KB for attention), and
+# keeps it again for one that is made anew.
+@functools.lru_cache(None, typed=True)  # 1 and 1.0 are different attributes
+def _primitive(name, absent, **attrs):
     spec = registry.get(name)
     values = _check.attributes(spec, attrs)
     _check_build(spec)
