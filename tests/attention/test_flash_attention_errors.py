@@ -102,6 +102,23 @@ BAD = {
     "lengths_count": (TND, {"actual_seq_kvlen": (9,)}, ValueError, "'actual_seq_kvlen' .*2.*got 1"),
     "mode5_packed": (TND, {"sparse_mode": 5, "prefix": (1, 2), "attn_mask": x(8, 9, dtype=bool)}, ValueError,
                      "mode.* 5"),
+    "head_num_list": (BNSD, {"head_num": [4]}, TypeError, r"'head_num' must be of type int, but got \[4\] \(list\)"),
+    "sparse_mode_dict": (BNSD, {"sparse_mode": {"mode": 3}}, TypeError,
+                         "'sparse_mode' must be of type int, but got {'mode': 3}"),
+    "pse_type_text": (BNSD, {"pse_type": "2"}, TypeError, "'pse_type' must be of type int, but got '2'"),
+    "return_lse": (BNSD, {"return_lse": "abc"}, TypeError, "'return_lse' must be of type bool, but got '?abc"),
+    "return_softmax": (BNSD, {"return_softmax": 1}, TypeError, "'return_softmax' must be of type bool, but got 1"),
+    "query_with_lengths": (TND, {"query": 3}, TypeError, "'query' must be a Tensor, but got 3"),
+    "query_with_prefix": (BNSD, {"query": "abc", "sparse_mode": 6, "prefix": (1, 2)}, TypeError,
+                          "'query' must be a Tensor, but got abc"),
+    "slopes_text": (BNSD, {"real_shift": "abc", "pse_type": 2}, TypeError,
+                    "'real_shift' must be a Tensor, but got abc"),
+    "padding_mask_number": (BNSD, {"padding_mask": 1.5}, ValueError, "'padding_mask' .*reserved.* None, but got 1.5"),
+    "lengths_dict": (TND, {"actual_seq_qlen": (3, {"end": 8})}, TypeError,
+                     "'actual_seq_qlen' must hold int, but got {'end': 8}"),
+    "packed_pse_size": (TND, {"real_shift": x(5)}, ValueError, r"'real_shift' must .*\(148\), but got 5"),
+    "packed_drop_mask_size": (TND, {"drop_mask": x(3, dtype=np.uint8), "keep_prob": 0.5}, ValueError,
+                              "'drop_mask' .*19 bytes.*got 3"),
     "inner_precise": (BNSD, {"inner_precise": 7}, ValueError, "'inner_precise' must .*got 7"),
 }  # fmt: skip
 
@@ -115,6 +132,10 @@ BAD_SHORT = {
     "more_heads_than_features": ({"head_num": 65}, ValueError, "last dim of 'query' .*65 heads, but got 64"),
     "head_num_beside_a_dim": ({"layout": "BSND", **{n: x(2, 8, 4, 16) for n in ("query", "key", "value")},
                                "head_num": 3}, ValueError, "dim N of 'query' must be 3, but got 4"),
+    "head_num_bool": ({"layout": "BNSD", **{n: x(2, 1, 8, 16) for n in ("query", "key", "value")}, "head_num": True},
+                      TypeError, "'head_num' must be of type int, but got True"),
+    "layout_list": ({"layout": ["BSH"]}, TypeError, r"'layout' must be of type str, but got \['BSH'\]"),
+    "scale_list": ({"scale": [0.5]}, TypeError, r"'scale' must be of type float, but got \[0.5\]"),
     "rank": ({"layout": "BNSD", "query": x(16)}, ValueError, "rank of 'query' must be 4 .*got 1"),
     "no_features": ({n: x(2, 8, 0) for n in ("query", "key", "value")}, ValueError, "dim D of 'query' .*got 0"),
     "rank_with_mask": ({"query": x(8), "causal": True, "attn_mask": x(8, 8, dtype=bool)}, ValueError,
@@ -172,6 +193,13 @@ def test_none(name):
         ops.flash_attention(**{**tensors, name: None}, layout="BNSD")
     with pytest.raises(TypeError, match=f"For 'FlashAttentionScore', '{name}' must be a Tensor, but got None."):
         ops.flash_attention_score(**{**tensors, name: None}, head_num=4, input_layout="BNSD", prefix=[1, 2])
+
+
+@pytest.mark.parametrize("name", ["head_num", "return_lse"])
+def test_a_tensor_is_no_attribute(name):
+    q = to_tensor(x(2, 1, 8, 16))
+    with pytest.raises(TypeError, match=f"For 'FlashAttentionScore', '{name}' must be of type .*, but got Tensor"):
+        ops.flash_attention(q, q, q, **{name: ms.Tensor(1.0)}, layout="BNSD")
 
 
 @pytest.mark.parametrize("scale", [float("nan"), float("-inf")])

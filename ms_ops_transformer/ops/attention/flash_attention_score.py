@@ -71,10 +71,16 @@ def _known(name, value):
         )
 
 
-@functools.lru_cache(256, typed=True)
-def _check_scale(name, value):
-    """The attribute scale_value under the name that the caller knows."""
-    attribute(registry.get("flash_attention_score"), "scale_value", value, name)
+@functools.lru_cache(0)  # not cached, but evaluated when a graph is built
+def _check_attribute(name, value, called):
+    """The type of an attribute, under the name that the caller knows."""
+    attribute(registry.get("flash_attention_score"), name, value, called)
+
+
+@functools.lru_cache(0)
+def _check_flag(name, value):
+    if not isinstance(value, bool):
+        raise TypeError(f"For '{_NAME}', '{name}' must be of type bool, but got {value!r}.")
 
 
 @functools.lru_cache(256)
@@ -98,23 +104,28 @@ def _is_list(values):
     return isinstance(values, (list, tuple))
 
 
-def _list_or_shape(values):
-    """What `_check_lists` needs to know of lengths: the values of a list, the shape of a tensor."""
-    if values is None:
-        return None
-    return ("list", tuple(values)) if _is_list(values) else ("shape", values.shape)
+def _list(values):
+    return tuple(values) if _is_list(values) else None
+
+
+def _shapes(tensors):
+    """Shape and dtype of each tensor."""
+    known = ()
+    for value in tensors:
+        known += ((value.shape, value.dtype) if isinstance(value, ms.Tensor) else None,)
+    return known
 
 
 @functools.lru_cache(256)
-def _check_lists(prefix, q_ends, kv_ends, shapes, dtype, **attrs):
+def _check_lists(lists, tensors, **attrs):
     """Checks values that are lists at the call; those of tensors are checked when the operator runs."""
     spec = registry.get("flash_attention_score")
-    inputs = dict(zip(("query", "key", "value"), ((shape, str(dtype).lower()) for shape in shapes)))
-    inputs["attn_mask"] = (shapes[3], "bool") if shapes[3] is not None else None
-    for name, given in (("prefix", prefix), ("actual_seq_qlen", q_ends), ("actual_seq_kvlen", kv_ends)):
+    inputs = [None if given is None else (given[0], str(given[1]).lower()) for given in tensors]
+    names = [tensor.name for tensor in spec.inputs]
+    for name, given in zip(("prefix", "actual_seq_qlen", "actual_seq_kvlen"), lists):
         if given is not None:
-            inputs[name] = np.array(given[1], np.int64) if given[0] == "list" else (given[1], "int64")
-    _native.infer(spec.name, [inputs.get(tensor.name) for tensor in spec.inputs], attributes(spec, attrs))
+            inputs[names.index(name)] = np.array(given, np.int64)
+    _native.infer(spec.name, inputs, attributes(spec, attrs))
 
 
 def _log_sum_exp(softmax_max, softmax_sum):
@@ -197,31 +208,34 @@ def flash_attention_score(query, key, value, head_num, real_shift=None, drop_mas
     required(_NAME, "key", key)
     required(_NAME, "value", value)
     if padding_mask is not None:
-        raise ValueError(f"For '{_NAME}', 'padding_mask' is reserved and must be None, but got a Tensor.")
+        got = "a Tensor" if isinstance(padding_mask, ms.Tensor) else padding_mask
+        raise ValueError(f"For '{_NAME}', 'padding_mask' is reserved and must be None, but got {got}.")
+    _check_flag("return_softmax", return_softmax)
+    _check_flag("return_lse", return_lse)
     _known("head_num", head_num)
     _known("scalar_value", scalar_value)
     _known("next_tokens", next_tokens)
+    _check_attribute("scale_value", scalar_value, "scalar_value")
+    _check_attribute("pse_type", pse_type, "pse_type")
     prefix_tensor = _int64("prefix", prefix)
     q_ends = _int64("actual_seq_qlen", actual_seq_qlen)
     kv_ends = _int64("actual_seq_kvlen", actual_seq_kvlen)
     seed_offset = _int64("seed_offset", seed_offset)
-    if _is_list(prefix) or _is_list(actual_seq_qlen) or _is_list(actual_seq_kvlen):
-        mask_shape = None if attn_mask is None else attn_mask.shape
-        _check_lists(
-            _list_or_shape(prefix), _list_or_shape(actual_seq_qlen), _list_or_shape(actual_seq_kvlen),
-            (query.shape, key.shape, value.shape, mask_shape), query.dtype, head_num=head_num, pre_tokens=pre_tokens,
-            next_tokens=next_tokens, input_layout=input_layout, sparse_mode=sparse_mode)  # fmt: skip
-    _check_scale("scalar_value", scalar_value)
     slopes = real_shift if pse_type in (2, 3) else None
-    if isinstance(slopes, ms.Tensor):
+    if slopes is not None:
+        required(_NAME, "real_shift", slopes)
         _check_slopes(slopes.dtype)
     shift = None if pse_type in (2, 3) else real_shift
     optional = (shift, drop_mask, attn_mask, prefix_tensor, q_ends, kv_ends, sink, seed_offset, slopes)
-    attention = primitive(
-        "flash_attention_score", _absent(optional), head_num=head_num, keep_prob=keep_prob, scale_value=scalar_value,
-        pre_tokens=pre_tokens, next_tokens=next_tokens, input_layout=input_layout, sparse_mode=sparse_mode,
-        inner_precise=inner_precise, pse_type=pse_type, q_start_idx=q_start_idx, kv_start_idx=kv_start_idx,
-        softcap=softcap)  # fmt: skip
+    options = {
+        "head_num": head_num, "keep_prob": keep_prob, "scale_value": scalar_value, "pre_tokens": pre_tokens,
+        "next_tokens": next_tokens, "input_layout": input_layout, "sparse_mode": sparse_mode,
+        "inner_precise": inner_precise, "pse_type": pse_type, "q_start_idx": q_start_idx,
+        "kv_start_idx": kv_start_idx, "softcap": softcap}  # fmt: skip
+    attention = primitive("flash_attention_score", _absent(optional), **options)
+    if _is_list(prefix) or _is_list(actual_seq_qlen) or _is_list(actual_seq_kvlen):
+        lists = (_list(prefix), _list(actual_seq_qlen), _list(actual_seq_kvlen))
+        _check_lists(lists, _shapes((query, key, value, *optional)), **options)
     out, softmax_max, softmax_sum = attention(query, key, value, *optional)
     if return_softmax and return_lse:
         lse = _log_sum_exp(softmax_max, softmax_sum)
@@ -237,7 +251,7 @@ def _has_rank_of(layout, tensor):
     return layout in _RANK and isinstance(tensor, ms.Tensor) and tensor.ndim == _RANK[layout]
 
 
-@functools.lru_cache(256)
+@functools.lru_cache(0)
 def _default_scale(width, heads, layout):
     """1 / sqrt(D) for a `width` of D or, without a dim for the heads, N * D; 1 where that is wrong, and found later."""
     if layout not in _HEAD_AXIS:
@@ -287,8 +301,10 @@ def flash_attention(query, key, value, head_num=1, *, layout="BSH", causal=False
     """
     required(_NAME, "query", query)
     required(_NAME, "key", key)
-    if not isinstance(causal, bool):
-        raise TypeError(f"For '{_NAME}', 'causal' must be of type bool, but got {causal!r}.")
+    _check_flag("causal", causal)
+    _known("head_num", head_num)
+    _check_attribute("head_num", head_num, "head_num")
+    _check_attribute("input_layout", layout, "layout")
     # A layout or rank that is wrong is left to flash_attention_score.
     heads = head_num
     if head_num == 1 and layout in _HEAD_AXIS and _has_rank_of(layout, query):
@@ -299,7 +315,7 @@ def flash_attention(query, key, value, head_num=1, *, layout="BSH", causal=False
         scale = 1.0
     _known("head_num", heads)
     _known("scale", scale)
-    _check_scale("scale", scale)
+    _check_attribute("scale_value", scale, "scale")
     sparse_mode = 3 if causal else 0
     next_tokens = _NO_LIMIT
     if causal and attn_mask is not None and _has_rank_of(layout, query) and _has_rank_of(layout, key):
