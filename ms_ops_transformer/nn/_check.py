@@ -3,6 +3,7 @@
 
 import math
 
+from mindspore import dtype as mstype
 from mindspore.ops.functional import isconstant
 
 
@@ -16,6 +17,8 @@ def positive_int(cell, argument, value):
         _fail(TypeError, cell, argument, "an int", value)
     if value < 1:
         _fail(ValueError, cell, argument, "at least 1", value)
+    if value >= 2**63:
+        _fail(ValueError, cell, argument, "an int of 64 bits", value)
     return value
 
 
@@ -35,6 +38,11 @@ def boolean(cell, argument, value):
     if not isinstance(value, bool):
         _fail(TypeError, cell, argument, "True or False", value)
     return value
+
+
+def parameter_dtype(cell, value):
+    """The dtype of parameters."""
+    return one_of(cell, "params_dtype", value, (mstype.float32, mstype.float16, mstype.bfloat16))
 
 
 def one_of(cell, argument, value, choices):

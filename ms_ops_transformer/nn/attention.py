@@ -9,7 +9,17 @@ from mindspore.ops.functional import isconstant
 
 from ..ops import flash_attention, flash_attention_score
 from ..ops._check import required
-from ._check import boolean, dropout_rate, keep_probability, kv_heads, last_dim, one_of, positive_float, positive_int
+from ._check import (
+    boolean,
+    dropout_rate,
+    keep_probability,
+    kv_heads,
+    last_dim,
+    one_of,
+    parameter_dtype,
+    positive_float,
+    positive_int,
+)
 from .dropout import DropoutState
 from .norm import RMSNorm
 from .rotary import RotaryEmbedding
@@ -401,6 +411,9 @@ class SelfAttention(nn.Cell):
                 )
             head_dim = hidden_size // num_heads
         self.head_dim = positive_int("SelfAttention", "head_dim", head_dim)
+        parameter_dtype("SelfAttention", params_dtype)
+        for name, value in (("qk_norm", qk_norm), ("qkv_bias", qkv_bias), ("out_bias", out_bias)):
+            boolean("SelfAttention", name, value)
         if isinstance(rotary, str):
             one_of("SelfAttention", "rotary", rotary, ("default",))
             rotary = RotaryEmbedding(head_dim)

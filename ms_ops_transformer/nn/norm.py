@@ -6,7 +6,7 @@ from mindspore import Parameter, nn
 from mindspore.common.initializer import initializer
 
 from ..ops import rms_norm
-from ._check import positive_float, positive_int
+from ._check import parameter_dtype, positive_float, positive_int
 
 
 class RMSNorm(nn.Cell):
@@ -47,7 +47,7 @@ class RMSNorm(nn.Cell):
         self.dim = positive_int("RMSNorm", "dim", dim)
         self.eps = positive_float("RMSNorm", "eps", eps, zero=True)
         self.compute_dtype = compute_dtype
-        self.weight = Parameter(initializer("ones", (dim,), params_dtype), name="weight")
+        self.weight = Parameter(initializer("ones", (dim,), parameter_dtype("RMSNorm", params_dtype)), name="weight")
 
     def construct(self, x):
         dtype = x.dtype

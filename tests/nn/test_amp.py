@@ -98,7 +98,7 @@ def test_amp(name, level, mode, tmp_path, monkeypatch):
     weights = _x(*want.shape)
     gradients = _gradients(plain, weights, inputs)
     assert np.abs(gradients[0].asnumpy()).max() > 0.1
-    for wrap in (lambda cell: cell, Nested):
+    for wrap in (Nested,) if level in ("O2", "O3") else (Nested, lambda cell: cell):
         ms.set_seed(1)
         net = amp.auto_mixed_precision(wrap(build()), level)
         _near(net(*inputs), want)

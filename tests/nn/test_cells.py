@@ -373,6 +373,14 @@ BAD = {
         ValueError,
         "'head_dim' must be at least 4 with 'ntk', but got 2",
     ),
+    "bias": (lambda: nn.SelfAttention(16, 4, qkv_bias="x"), TypeError, "'qkv_bias' must be True or False, but got 'x'"),
+    "dtype": (
+        lambda: nn.SelfAttention(16, 4, params_dtype="x"),
+        ValueError,
+        "For 'SelfAttention', 'params_dtype' must be one of .*bfloat16.*, but got 'x'",
+    ),
+    "norm_dtype": (lambda: nn.RMSNorm(4, params_dtype=ms.int32), ValueError, "'params_dtype' must be one of .*nt32"),
+    "huge": (lambda: nn.RMSNorm(2**70), ValueError, "'dim' must be an int of 64 bits, but got 1180591620717411303424"),
     "seed": (lambda: nn.DropoutState(0.5), TypeError, "'seed' must be an int, but got 0.5"),
     "composed": (lambda: composed.FlashAttention(8, 4, dropout=0.5), ValueError, "'dropout' must be 0, but got 0.5"),
 }
