@@ -147,7 +147,7 @@ def flash_attention_score(query, key, value, head_num, real_shift=None, drop_mas
         out = Dropout(Softmax(Mask(scale \cdot (Q K^T + real\_shift)))) V
 
     N query heads share Nkv heads of key and value in groups of N / Nkv. The softmax is computed in float32. A row that
-    sees no key gives 0, and no gradient.
+    sees no key gives 0, and no gradient. A score of -inf, from an infinite key, bias or slope, counts as masked.
 
     Args:
         query (Tensor): By `input_layout`: BSH [B, Sq, N*D], SBH [Sq, B, N*D], BNSD [B, N, Sq, D], BSND [B, Sq, N, D] or
@@ -162,7 +162,8 @@ def flash_attention_score(query, key, value, head_num, real_shift=None, drop_mas
         padding_mask (None): Reserved.
         attn_mask (Tensor, optional): bool or uint8, 1 = drop: [Sq, Skv], or [B, N, Sq, Skv] or 1 in any of the first
             three. Modes 2 to 4 and 6 to 8 need none; they take the compressed 2048 x 2048 (mode 6: 3072 x 2048).
-        prefix (Union[Tensor, tuple, list], optional): int64 [B], keys that modes 5 and 6 never drop.
+        prefix (Union[Tensor, tuple, list], optional): int64 [B], first keys of each batch that the causal rule of
+            modes 5 and 6 does not drop; an `attn_mask` of mode 5 may.
         actual_seq_qlen (Union[Tensor, tuple, list], optional): For TND: int64 [B], where each sequence ends in `query`.
         actual_seq_kvlen (Union[Tensor, tuple, list], optional): For TND: int64 [B], where each ends in `key`.
         keep_prob (float): In (0, 1]; below 1 either `drop_mask` or `seed_offset` must be given. Default: ``1.0``.

@@ -47,7 +47,8 @@ def moe_gating_top_k_softmax(x, finished=None, k=1, *, renorm=0, output_softmax_
     comes first. Softmax is computed in float32.
 
     Args:
-        x (Tensor): Logits :math:`(\ldots, E)`; float32, float16 or bfloat16.
+        x (Tensor): Logits :math:`(\ldots, E)`; float32, float16 or bfloat16. A row must fit in local memory beside its
+            sort: E up to about 5200.
         finished (Tensor): Tokens that need no expert :math:`(\ldots)`, bool: their expert_idx is E, their y that of the
             others, and they have no gradient. Default: ``None``.
         k (int): Experts per token, from 1 to E and at most 1024. Default: ``1``.
@@ -65,6 +66,7 @@ def moe_gating_top_k_softmax(x, finished=None, k=1, *, renorm=0, output_softmax_
         TypeError: If a dtype is not one of those above.
         ValueError: If k is not from 1 to E, finished has another shape than the tokens, or an option is not one of
             those above.
+        RuntimeError: If E is too large for local memory.
 
     Supported Platforms:
         ``Ascend`` ``CPU``
