@@ -28,6 +28,8 @@ CASES = [
     case("top_17", x=(20, 64), k=17),
     case("experts_300_softmax", x=(20, 300), k=33, softmax=True),
     case("experts_1024", x=(5, 1024), k=100),
+    case("experts_1024_softmax", x=(64, 1024), k=8, softmax=True),  # of the gradient's tiles the fullest
+    case("experts_2100_softmax", x=(64, 2100), k=17, softmax=True),
     case("experts_2500", x=(3, 2500), k=1024),
     case("tokens_2050", x=(2050, 16), k=2, renorm=1, zeros=True, tilings=("card", "cpu")),
     case("tokens_0", x=(0, 16), k=2),
@@ -142,6 +144,15 @@ def test_not_finite():
     assert np.isnan(y[7]).all()
     assert np.isnan(y[20]).all()
     assert set(index[31]) == set(ref.best(x[31], 3))
+
+
+def test_not_finite_gradient():
+    """With renorm only the chosen experts have a gradient, whatever theirs is."""
+    x = np.zeros((2, 6), np.float32)
+    x[0, 2] = np.inf
+    dx = ms.grad(lambda x: ops.moe_gating_top_k_softmax(x, k=2, renorm=1)[0].sum())(ms.Tensor(x)).asnumpy()
+    assert np.isnan(dx[0, [0, 2]]).all()
+    assert (dx[0, [1, 3, 4, 5]] == 0).all() and (dx[1] == 0).all()
 
 
 def test_minus_infinity_before_padding():

@@ -166,13 +166,14 @@ Status MoeGatingTopKSoftmaxGradTiling(const MoeGatingTopKSoftmaxGradProblem& pro
   // experts (queue), dy, results and logits as floats, logits as stored, experts, offsets, beginnings of rows, whether
   // an expert is there; positions and what is added to them
   const int64_t perChoice = 4 * data->buffers + 3 * 4 + problem.xBytes + 3 * 4 + 1 + (data->byMask ? 2 * 4 : 0);
-  int64_t perRow = data->expertPitch * perExpert + data->choicePitch * perChoice +
-                   data->dyPitch * problem.xBytes * data->buffers + kVectorBytes;
+  int64_t perRow =
+      data->expertPitch * perExpert + data->choicePitch * perChoice + data->dyPitch * problem.xBytes * data->buffers;
   if (data->byMask) perRow += MaskBytes(data->expertPitch, lanes, problem.xBytes);
-  const int64_t perGroupedRow =
-      3 * 4 + 2 * kBlockBytes;  // maximum, sum and dot product, two of them spread over a block
-  // partial results of a row, numbers of words, and what is rounded up
-  const int64_t fixed = std::max(data->expertPitch, data->choicePitch) / 8 + data->expertPitch / 8 + 32 * kBlockBytes;
+  // maximum, sum and dot product, two of them spread over a block, and columns to be reduced
+  const int64_t perGroupedRow = 3 * 4 + 2 * kBlockBytes + kVectorBytes;
+  // partial results of a row, numbers of words, and what is rounded up: choices to an instruction's 64
+  const int64_t fixed = std::max(data->expertPitch, data->choicePitch) / 8 + data->expertPitch / 8 +
+                        (64 - kBlockBytes / 4) * perChoice + 32 * kBlockBytes;
   const int64_t elements = platform.isCpu() ? kTileElementsCpu : kGradTileElementsCard;
   data->rowsPerTile = FitRows(platform, data->expertPitch, lanes, elements, perRow, perGroupedRow, fixed);
   // An instruction steps over the masks of eight rows.
