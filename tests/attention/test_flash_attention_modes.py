@@ -185,6 +185,22 @@ def test_attributes_that_follow_from_unknown_dims_are_refused(shape, name):
         net(*map(ms.Tensor, qkv(8)))
 
 
+class Packed(nn.Cell):
+    def construct(self, q, k, v):
+        return ops.flash_attention(
+            q, k, v, 2, layout="TND", scale=0.25, actual_seq_qlen=(3, 8), actual_seq_kvlen=(3, 8)
+        )
+
+
+@pytest.mark.parametrize("shape", [(None, 2, 16), (None, None, 16), None], ids=["rows", "heads", "rank"])
+def test_lengths_as_lists_with_unknown_dims(shape):
+    ms.set_context(mode=ms.GRAPH_MODE)
+    x = [ms.Tensor(a) for a in tensors((8, 2, 16), (8, 2, 16), (8, 2, 16))]
+    net = Packed()
+    net.set_inputs(*[ms.Tensor(shape=shape, dtype=ms.float32)] * 3)
+    np.testing.assert_array_equal(to_numpy(net(*x)), to_numpy(Packed()(*x)))
+
+
 class CausalAndMasked(nn.Cell):
     def construct(self, q, k, v, mask):
         return ops.flash_attention(q, k, v, layout="BNSD", causal=True, attn_mask=mask)

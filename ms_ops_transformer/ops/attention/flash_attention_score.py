@@ -234,9 +234,10 @@ def flash_attention_score(query, key, value, head_num, real_shift=None, drop_mas
         "inner_precise": inner_precise, "pse_type": pse_type, "q_start_idx": q_start_idx,
         "kv_start_idx": kv_start_idx, "softcap": softcap}  # fmt: skip
     attention = primitive("flash_attention_score", _absent(optional), **options)
-    if _is_list(prefix) or _is_list(actual_seq_qlen) or _is_list(actual_seq_kvlen):
-        lists = (_list(prefix), _list(actual_seq_qlen), _list(actual_seq_kvlen))
-        _check_lists(lists, _shapes((query, key, value, *optional)), **options)
+    has_lists = _is_list(prefix) or _is_list(actual_seq_qlen) or _is_list(actual_seq_kvlen)
+    shapes = _shapes((query, key, value, *optional)) if has_lists else None
+    if has_lists and isconstant(shapes):  # what follows from unknown dims is checked when the operator runs
+        _check_lists((_list(prefix), _list(actual_seq_qlen), _list(actual_seq_kvlen)), shapes, **options)
     out, softmax_max, softmax_sum = attention(query, key, value, *optional)
     if return_softmax and return_lse:
         lse = _log_sum_exp(softmax_max, softmax_sum)
