@@ -168,6 +168,7 @@ class FlashGradTile {
   __aicore__ inline void StartQueryGrad(const FlashSequence& sequence, const FlashGradBlock& block,
                                         const AscendC::GlobalTensor<float>& dq, int64_t pitch) {
     FlashOperand<T>& keys = Keys(block, 1);
+    if (shape_->kRow > kFlashMaxPitch) AwaitProducts();  // they may still read the rows brought together for them
     keys.Load(sequence, block.kvHead, block.super, KeyOffset(sequence, block.kvHead));
     queryGrad.matmul.SetOrgShape(block.rows, shape_->D, probPitch(), keys.rows(), pitch);
     queryGrad.matmul.SetSingleShape(block.rows, shape_->D, block.tile.cols);

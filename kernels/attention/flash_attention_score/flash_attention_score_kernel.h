@@ -233,7 +233,8 @@ class FlashAttentionScoreKernel {
     output_.Write(outQue_, strip_.Bits(), task);
   }
 
-  // The block of `task`, with its places; nothing else is under way but probabilities of the next task.
+  // The block of `task`, with its places; under way are only probabilities of the next task, and scores of those after
+  // it.
   __aicore__ inline void RepeatCarefully(const FlashTask& task) {
     const FlashBand& band = task.sequence.band;
     const int64_t kvCols = tiles_->kvCols;
