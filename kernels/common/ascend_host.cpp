@@ -101,10 +101,13 @@ Status ReadValues(const gert::TilingContext& context, OpArgs* args) {
 }
 
 Platform PlatformOf(const platform_ascendc::PlatformAscendC& card) {
-  Platform platform = *FindPlatform("ascend910b1");  // UB, L1 and L0 are the same in the whole class; cores are not
+  Platform platform = *FindPlatform("ascend910b1");  // UB, L1 and L0 are the same in the whole class
   platform.soc = "ascend910b";
   platform.vectorCores = static_cast<int32_t>(card.GetCoreNumAiv());
   platform.cubeCores = static_cast<int32_t>(card.GetCoreNumAic());
+  uint64_t l2Bytes = 0;
+  card.GetCoreMemSize(platform_ascendc::CoreMemType::L2, l2Bytes);
+  platform.l2Bytes = static_cast<int64_t>(l2Bytes);
   return platform;
 }
 
