@@ -43,7 +43,7 @@ _tell_cann()
 
 
 def __getattr__(name):
-    # MindSpore is imported by the first use of ops, nn or models, not before.
+    # MindSpore is imported by the first use of ops, nn or models, also by dir() of the package, not before.
     if name in _MODULES or name == "_native":
         return importlib.import_module(f".{name}", __name__)
     if name == "__all__":

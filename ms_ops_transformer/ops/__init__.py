@@ -19,4 +19,4 @@ __all__ = [
 # amp O1 rewrites the source of the functions that a Cell calls, and with it loses the names of their module. It leaves
 # alone what comes from a module without a file.
 for _module in {globals()[name].__module__ for name in __all__}:
-    del sys.modules[_module].__file__
+    vars(sys.modules[_module]).pop("__file__", None)
