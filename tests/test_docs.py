@@ -37,7 +37,9 @@ def test_readme_operator_table():
     )
 
 
-@pytest.mark.parametrize("name", ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "kernels/README.md", "docs/ascend.md"))
+@pytest.mark.parametrize(
+    "name", ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "kernels/README.md", "docs/ascend.md")
+)
 def test_lines_are_short(name):
     lines = (ROOT / name).read_text(encoding="utf-8").splitlines()
     assert [line for line in lines if len(line) > 120 and not line.startswith("|")] == []
