@@ -224,9 +224,9 @@ def on_ascend(tmp_path, monkeypatch):
     monkeypatch.setenv("ASCEND_CUSTOM_OPP_PATH", str(tmp_path))
     monkeypatch.setenv("MS_COMPILER_CACHE_PATH", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
-    _custom.primitive.cache_clear()
+    _custom._primitive.cache_clear()
     yield tmp_path
-    _custom.primitive.cache_clear()
+    _custom._primitive.cache_clear()
 
 
 def test_what_is_registered_on_ascend(on_ascend):
@@ -269,7 +269,7 @@ def test_inference_on_ascend(on_ascend):
 
 
 def test_targets_that_cannot_be(monkeypatch):
-    _custom.primitive.cache_clear()
+    _custom._primitive.cache_clear()
     monkeypatch.setattr(ms, "get_context", lambda key: "Ascend")
     monkeypatch.setattr(_custom, "_ascend_package", lambda: None)
     with pytest.raises(RuntimeError, match="For 'Swiglu'.*runs on the CPU only: install it with ASCEND_HOME_PATH"):
@@ -277,7 +277,7 @@ def test_targets_that_cannot_be(monkeypatch):
     monkeypatch.setattr(ms, "get_context", lambda key: "GPU")
     with pytest.raises(RuntimeError, match="For 'Swiglu', the device target must be CPU or Ascend, but got GPU"):
         _custom.primitive("swiglu")
-    _custom.primitive.cache_clear()
+    _custom._primitive.cache_clear()
 
 
 def test_call_and_gradient_of_an_aclnn_function():
