@@ -83,7 +83,7 @@ class FlashAttentionScoreGradKernel {
     sums_.BeginFinite();
     if (ranges) sums_.UseSlot(unit_.keyBegin > 0 ? tiling_->slotBegin[core_] : tiling_->slotBegin[core_ + 1] - 1);
     for (int64_t g = 0; g < G; ++g) {
-      if (storesPse()) bias_.ClearPse(unit_, unit_.kvHead * G + g);
+      if (storesPse()) bias_.ClearPse(unit_, HeadOf(g));
       if (ranges) BeginRows(g, 0, unit_.rowEnd);
     }
     int64_t key = unit_.keyBegin;
@@ -106,13 +106,15 @@ class FlashAttentionScoreGradKernel {
   }
 
   __aicore__ inline bool storesPse() const { return unit_.givesQuery && tiling_->pseDirect != 0; }
+  // The g-th query head of the unit's kv head.
+  __aicore__ inline int64_t HeadOf(int64_t g) const { return unit_.kvHead * (shape_->N / shape_->Nkv) + g; }
   // Where the sums of a head's rows begin, and their delta.
   __aicore__ inline int64_t SumRow(int64_t g) const {
     return tiling_->cut == kFlashGradRanges ? g * tiles_->chunkRows : 0;
   }
 
   __aicore__ inline void BeginRows(int64_t g, int64_t row, int64_t rowEnd) {
-    const int64_t head = unit_.kvHead * (shape_->N / shape_->Nkv) + g;
+    const int64_t head = HeadOf(g);
     if (unit_.givesQuery) sums_.ClearQuery(SumRow(g), rowEnd - row);
     tile.strip.PrepareRows(unit_.sequence, head, row, rowEnd - row, SumRow(g));
   }
@@ -120,7 +122,7 @@ class FlashAttentionScoreGradKernel {
   __aicore__ inline void EndRows(int64_t g, int64_t row, int64_t rowEnd) {
     Drain();
     if (!unit_.givesQuery) return;
-    const int64_t head = unit_.kvHead * (shape_->N / shape_->Nkv) + g;
+    const int64_t head = HeadOf(g);
     const bool isWhole = unit_.keyBegin == 0 && unit_.keyEnd == unit_.sequence.keys;
     sums_.WriteQuery(unit_.sequence, head, row, rowEnd, SumRow(g), isWhole);
   }
@@ -150,7 +152,7 @@ class FlashAttentionScoreGradKernel {
   __aicore__ inline void ProcessChunk(int64_t g, int64_t chunk, int64_t chunkEnd) {
     const FlashGradSpan& span = underWay_[(spans_ - 1) % 2];
     const FlashBand& band = unit_.sequence.band;
-    const int64_t head = unit_.kvHead * (shape_->N / shape_->Nkv) + g;
+    const int64_t head = HeadOf(g);
     const int64_t superRows = tiles_->superRows;
     const int64_t keyEnd = MinOf(span.keyEnd, FlashKeyEnd(band, chunkEnd));
     const int64_t keyBegin = MaxOf(span.key, FlashKeyBegin(band, chunk));

@@ -50,25 +50,6 @@ struct FlashGradBlock {
   bool beginsRows = true;  // the task before had other rows
 };
 
-// A Matmul. Of an object only one product is under way: a card counts what it waits for.
-template <typename Matmul>
-class FlashCubeWork {
- public:
-  Matmul matmul;  // registered by the entry function
-
-  __aicore__ inline void Await() {
-    if (isBusy_) matmul.WaitIterateAll();
-    isBusy_ = false;
-  }
-  __aicore__ inline void Start(const AscendC::GlobalTensor<float>& out, bool adds) {
-    matmul.template IterateAll<false>(out, adds, false, true);
-    isBusy_ = true;
-  }
-
- private:
-  bool isBusy_ = false;
-};
-
 template <typename T>
 class FlashGradTile {
   using GmIn = matmul::MatmulType<AscendC::TPosition::GM, CubeFormat::ND, T>;

@@ -36,8 +36,8 @@ class FlashAttentionScoreKernel {
   static constexpr int64_t kProbsOfScore = sizeof(float) / sizeof(T);  // elements that take the place of a score
 
  public:
-  matmul::Matmul<GmIn, L1RowsTransposed, GmOut> scoreMatmul;  // registered by the entry function
-  matmul::Matmul<GmIn, L1Rows, GmOut> valueMatmul;
+  FlashCubeWork<matmul::Matmul<GmIn, L1RowsTransposed, GmOut>> scoreWork;
+  FlashCubeWork<matmul::Matmul<GmIn, L1Rows, GmOut>> productWork;
 
   __aicore__ inline void Init(AscendC::TPipe* pipe, GM_ADDR query, GM_ADDR key, GM_ADDR value, GM_ADDR realShift,
                               GM_ADDR slopes, GM_ADDR dropMask, GM_ADDR attnMask, GM_ADDR prefix, GM_ADDR qEnds,
@@ -85,7 +85,6 @@ class FlashAttentionScoreKernel {
     begun_ = 0;
     more_ = true;
     adding_ = nullptr;
-    scoresAwaited_ = productsAwaited_ = false;
     for (int64_t i = 0; more_ || i < begun_ + 3 * depth; ++i) {
       more_ = more_ && walker_.Next(&tasks_[i % kFlashMaxTasks]);
       begun_ += more_;
@@ -93,13 +92,13 @@ class FlashAttentionScoreKernel {
       const FlashTask* middle = TaskAt(i - 2 * depth);
       const FlashTask* last = TaskAt(i - 3 * depth);
       for (int64_t piece = 0; depth == 0 && first != nullptr && piece < pieces_; ++piece) Scores(*first, piece);
-      if (depth == 0) AwaitScores();
+      if (depth == 0) scoreWork.Await();
       if (middle != nullptr) BeginStrips(*middle);
       int64_t row = 0;
       // The vector unit has strips to do while the cube gets its work, piece by piece.
       for (int64_t piece = 0; depth != 0 && piece < pieces_; ++piece) {
         if (middle != nullptr) row = Strips(*middle, row, 2 * tiles_->stripRows + piece * tiles_->qRows / pieces_);
-        AwaitScores();
+        scoreWork.Await();
         if (first != nullptr && piece == 0) LoadKeys(*first, first->tile.key);
         if (last != nullptr) Products(*last, piece);
       }
@@ -112,8 +111,8 @@ class FlashAttentionScoreKernel {
       if (middle != nullptr) LoadValues(*middle, middle->tile.key);
     }
     GetTPipePtr()->ReleaseEventID<AscendC::HardEvent::MTE3_S>(probsOut_);
-    scoreMatmul.End();
-    valueMatmul.End();
+    scoreWork.matmul.End();
+    productWork.matmul.End();
   }
 
  private:
@@ -129,16 +128,6 @@ class FlashAttentionScoreKernel {
   }
   // Probabilities lie where their scores were: elements from one row to the next.
   __aicore__ inline int64_t probPitch() const { return tiles_->scoreRow * kProbsOfScore; }
-
-  // Of an object only one product is under way: a card counts what it waits for.
-  __aicore__ inline void AwaitScores() {
-    if (scoresAwaited_) scoreMatmul.WaitIterateAll();
-    scoresAwaited_ = false;
-  }
-  __aicore__ inline void AwaitProducts() {
-    if (productsAwaited_) valueMatmul.WaitIterateAll();
-    productsAwaited_ = false;
-  }
 
   // Key and value from `key` on come to L1 as soon as there is room, which is when the product before is done.
   __aicore__ inline void LoadKeys(const FlashTask& task, int64_t key) {
@@ -167,14 +156,13 @@ class FlashAttentionScoreKernel {
     const FlashSequence& sequence = task.sequence;
     const int64_t queryOffset =
         sequence.index * shape_->qBatch + task.tile.head * shape_->qHead + (sequence.rowBase + task.row) * shape_->qRow;
-    AwaitScores();
+    scoreWork.Await();
     LoadKeys(task, key);
-    scoreMatmul.SetOrgShape(task.rows, keys_.rows(), shape_->qRow, shape_->D, tiles_->scoreRow);
-    scoreMatmul.SetSingleShape(task.rows, keyEnd - key, shape_->D);
-    scoreMatmul.SetTensorA(queryGm_[queryOffset]);
-    scoreMatmul.SetTensorB(keys_.Rows(key % tiles_->superRows), true);
-    scoreMatmul.template IterateAll<false>(scoresGm_[ScoresOffset(task) + key - task.tile.key], 0, false, true);
-    scoresAwaited_ = true;
+    scoreWork.matmul.SetOrgShape(task.rows, keys_.rows(), shape_->qRow, shape_->D, tiles_->scoreRow);
+    scoreWork.matmul.SetSingleShape(task.rows, keyEnd - key, shape_->D);
+    scoreWork.matmul.SetTensorA(queryGm_[queryOffset]);
+    scoreWork.matmul.SetTensorB(keys_.Rows(key % tiles_->superRows), true);
+    scoreWork.Start(scoresGm_[ScoresOffset(task) + key - task.tile.key], false);
   }
 
   __aicore__ inline void BeginStrips(const FlashTask& task) {
@@ -190,21 +178,20 @@ class FlashAttentionScoreKernel {
     PieceOf(task.tile, piece, tiles_->valueRows, &key, &keyEnd);
     if (key == keyEnd) return;
     if (piece == 0) AscendC::WaitFlag<AscendC::HardEvent::MTE3_S>(probsOut_);  // the probabilities are there
-    AwaitProducts();
+    productWork.Await();
     LoadValues(task, key);
-    valueMatmul.SetOrgShape(task.rows, shape_->Dv, probPitch(), values_.rows(), tiles_->dvPad);
-    valueMatmul.SetSingleShape(task.rows, shape_->Dv, keyEnd - key);
-    valueMatmul.SetTensorA(probsGm_[ScoresOffset(task) * kProbsOfScore + key - task.tile.key]);
-    valueMatmul.SetTensorB(values_.Rows(key % tiles_->valueRows));
-    valueMatmul.template IterateAll<false>(productsGm_[ProductsOffset(task)], piece != 0, false, true);
-    productsAwaited_ = true;
+    productWork.matmul.SetOrgShape(task.rows, shape_->Dv, probPitch(), values_.rows(), tiles_->dvPad);
+    productWork.matmul.SetSingleShape(task.rows, shape_->Dv, keyEnd - key);
+    productWork.matmul.SetTensorA(probsGm_[ScoresOffset(task) * kProbsOfScore + key - task.tile.key]);
+    productWork.matmul.SetTensorB(values_.Rows(key % tiles_->valueRows));
+    productWork.Start(productsGm_[ProductsOffset(task)], piece != 0);
   }
 
   // The products of `task` are those to be added to the output next. Its factors may be overwritten by the strips of
   // the task after next, each after its rows were added.
   __aicore__ inline void BeginAdding(const FlashTask& task) {
     if (adding_ != nullptr) AddRest();
-    AwaitProducts();
+    productWork.Await();
     adding_ = &task;
     added_ = 0;
     if (task.beginsBlock) output_.BeginOutput(task);
@@ -241,13 +228,13 @@ class FlashAttentionScoreKernel {
     const int64_t keyEnd = FlashKeyEnd(band, task.row + task.rows);
     const auto next = [&](int64_t key) { return FlashNextKey(band, task.row, task.rows, key, keyEnd, kvCols); };
     FlashTask part = task;
-    AwaitScores();
+    scoreWork.Await();
     output_.ResetStatistics(task);
     output_.ResetOutput(task.rows);
     for (int64_t key = next(FlashKeyBegin(band, task.row) / kvCols * kvCols); key < keyEnd; key = next(key + kvCols)) {
       part.tile = FlashTileAt(task.tile.head, key, keyEnd, kvCols);
       for (int64_t piece = 0; piece < pieces_; ++piece) Scores(part, piece);
-      AwaitScores();
+      scoreWork.Await();
       for (int64_t r = 0; r < task.rows; r += tiles_->stripRows) Strip(part, r, true);
     }
   }
@@ -365,11 +352,9 @@ class FlashAttentionScoreKernel {
   FlashTask tasks_[kFlashMaxTasks];  // a ring of those that are under way
   int64_t begun_;
   bool more_;
-  int64_t pieces_;           // of a key block in L1
-  const FlashTask* adding_;  // whose products are added to the output
-  int64_t added_;            // rows of these
-  bool scoresAwaited_;
-  bool productsAwaited_;
+  int64_t pieces_;              // of a key block in L1
+  const FlashTask* adding_;     // whose products are added to the output
+  int64_t added_;               // rows of these
   AscendC::TEventID probsOut_;  // the probabilities of a task are in the workspace
   FlashOperand<T> keys_;
   FlashOperand<T> values_;
@@ -401,7 +386,8 @@ __aicore__ inline void FlashAttentionScoreRun(GM_ADDR query, GM_ADDR key, GM_ADD
   const FlashAttentionScoreTiles& tiles = tiling->tiles;
   TCubeTiling scoreTiling = FlashCubeTiling(tiles.qRows, tiles.kvCols, tiling->shape.D, kFlashCubeRows, sizeof(T));
   TCubeTiling valueTiling = FlashCubeTiling(tiles.qRows, tiling->shape.Dv, tiles.kvCols, kFlashCubeRows, sizeof(T));
-  REGIST_MATMUL_OBJ(&pipe, GetSysWorkSpacePtr(), op.scoreMatmul, &scoreTiling, op.valueMatmul, &valueTiling);
+  REGIST_MATMUL_OBJ(&pipe, GetSysWorkSpacePtr(), op.scoreWork.matmul, &scoreTiling, op.productWork.matmul,
+                    &valueTiling);
   op.Init(&pipe, query, key, value, realShift, slopes, dropMask, attnMask, prefix, qEnds, kvEnds, sink, seedOffset,
           attentionOut, softmaxMax, softmaxSum, workspace, tiling);
   op.Process();

@@ -1,5 +1,6 @@
 // Copyright 2026 The ms_ops_transformer authors. SPDX-License-Identifier: Apache-2.0
-// Rows of key or value (or, in the gradient, query and dy) in L1 as the right operand of a Matmul, and the cube tiling.
+// Rows of key or value (or, in the gradient, query and dy) in L1 as the right operand of a Matmul, the Matmul, and its
+// cube tiling.
 #ifndef MST_ATTENTION_FLASH_ATTENTION_SCORE_OPERAND_H_
 #define MST_ATTENTION_FLASH_ATTENTION_SCORE_OPERAND_H_
 
@@ -115,6 +116,25 @@ class FlashOperand {
   int64_t kvHead_;
   int64_t sequence_;
   int64_t rows_;
+};
+
+// A Matmul. Of an object only one product is under way: a card counts what it waits for.
+template <typename Matmul>
+class FlashCubeWork {
+ public:
+  Matmul matmul;  // registered by the entry function
+
+  __aicore__ inline void Await() {
+    if (isBusy_) matmul.WaitIterateAll();
+    isBusy_ = false;
+  }
+  __aicore__ inline void Start(const AscendC::GlobalTensor<float>& out, bool adds) {
+    matmul.template IterateAll<false>(out, adds, false, true);
+    isBusy_ = true;
+  }
+
+ private:
+  bool isBusy_ = false;
 };
 
 // Tiling of a Matmul of at most M x N x K on one core, in blocks of at most `rows` rows. B is in L1, C goes to GM.

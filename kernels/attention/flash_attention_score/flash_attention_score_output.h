@@ -94,12 +94,12 @@ class FlashOutput {
     const int64_t pitch = tiles_->dvPad;
     const int64_t Dv = shape_->Dv;
     const uint8_t stride = static_cast<uint8_t>(pitch / kBlockFloats);
+    const bool isOutput = task.beginsBlock && Dv == pitch;
     for (; r < end; r += pieceRows) {
       const uint8_t rows = static_cast<uint8_t>(MinOf(pieceRows, end - r));
       AscendC::LocalTensor<float> products = que.AllocTensor<float>();
       CopyRowsIn(products, productsGm[r * pitch], rows, Dv, pitch, pitch);
       que.EnQue(products);
-      const bool isOutput = task.beginsBlock && Dv == pitch;
       // On the card two instructions take less time than the one that does both.
       if (tiles_->depth != 0 && !isOutput) Rescale(task, r, rows);
       products = que.DeQue<float>();
