@@ -71,9 +71,10 @@ def show_config():
     print(f"ms_ops_transformer {__version__}")
     print(f"CPU level  {_level.level()} of {', '.join(_native.levels())} ({_level.library()})")
     print(f"threads    {_native.num_threads()}")
-    print(f"Ascend     {_ascend_package() or 'not in this build, which runs on the CPU only'}")
+    package = _ascend_package()
+    print(f"Ascend     {package or 'not in this build, which runs on the CPU only'}")
     built = _native.ops()
     width = max(map(len, all_specs()))
     for name, spec in all_specs().items():
-        targets = [target for target in spec.targets if target == "cpu" or _ascend_package()]
+        targets = [target for target in spec.targets if target == "cpu" or package]
         print(f"  {name:{width}} {', '.join(targets)}{'' if name in built else ' (not built)'}")

@@ -12,6 +12,7 @@ from mindspore import dtype as mstype
 
 from ..op_info.spec import REQUIRED
 
+at_build = functools.lru_cache(0)  # keeps nothing, but MindSpore evaluates what is cached when it builds a graph
 FLOAT_MAX = 3.4028234663852886e38  # of float32
 _ABSTRACT = {int: numbers.Integral, float: numbers.Real, bool: bool, str: str}
 
@@ -71,7 +72,7 @@ def int64_tensor(op, name, value):
     return _int64_tensor(op, name, tuple(value)) if isinstance(value, (list, tuple)) else value
 
 
-@functools.lru_cache(0)  # not cached, but evaluated when a graph is built
+@at_build
 def _int64_tensor(op, name, values):
     for value in values:
         if not isinstance(value, numbers.Integral) or isinstance(value, bool):

@@ -47,7 +47,7 @@ def bprop_of(name):
     return register
 
 
-@functools.lru_cache(0)  # keeps nothing, but MindSpore evaluates what is cached when it builds a graph
+@_check.at_build
 def primitive(name, absent=(), **attrs):
     """The primitive of an operator with these attributes; `absent` names the optional inputs that will be None.
 

@@ -10,7 +10,7 @@ from mindspore.ops.functional import isconstant
 
 from ... import _native
 from ...op_info import registry
-from .._check import FLOAT_MAX, attribute, attributes, int64_tensor, required
+from .._check import FLOAT_MAX, at_build, attribute, attributes, int64_tensor, required
 from .._custom import bprop_of, primitive
 
 _NAME = "FlashAttentionScore"
@@ -71,13 +71,13 @@ def _known(name, value):
         )
 
 
-@functools.lru_cache(0)  # not cached, but evaluated when a graph is built
+@at_build
 def _check_attribute(name, value, called):
     """The type of an attribute, under the name that the caller knows."""
     attribute(registry.get("flash_attention_score"), name, value, called)
 
 
-@functools.lru_cache(0)
+@at_build
 def _check_flag(name, value):
     if not isinstance(value, bool):
         raise TypeError(f"For '{_NAME}', '{name}' must be of type bool, but got {value!r}.")
@@ -253,7 +253,7 @@ def _has_rank_of(layout, tensor):
     return layout in _RANK and isinstance(tensor, ms.Tensor) and tensor.ndim == _RANK[layout]
 
 
-@functools.lru_cache(0)
+@at_build
 def _default_scale(width, heads, layout):
     """1 / sqrt(D) for a `width` of D or, without a dim for the heads, N * D; 1 where that is wrong, and found later."""
     if layout not in _HEAD_AXIS:
