@@ -91,9 +91,10 @@ class Stream {
     }
     Issue(step, &At(step, kUnitS));
     const CubeCore before = *cube;
-    const double end = step.kind == Step::kProduct ? cube->Multiply(request, trace_->products[step.product])
-                                                   : cube->Load(request, step.bytes);
-    Finish(step, std::max(end, there) + Of(kMessage));
+    const double end = step.kind == Step::kProduct
+                           ? cube->Multiply(std::max(request, InL1(step)), trace_->products[step.product])
+                           : cube->Load(request, step.bytes);
+    Finish(step, std::max(end, there), Of(kMessage));
     Note(step, kUnitCubeMte2, before.mte2, cube->mte2);
     Note(step, kUnitCubeMte1, before.mte1, cube->mte1);
     Note(step, kUnitCubeM, before.m, cube->m);
@@ -122,11 +123,13 @@ class Stream {
       if (step.after[lane] > 0) ready = std::max(ready, ends[step.after[lane] - 1]);
     };
     if (IsForCube(step) || step.kind == Step::kScalarWait) waitFor(ends_[kCube], kCube);
-    if (step.kind == Step::kProduct) waitFor(inL1_, kCopyIn);
     if (IsForCube(step)) return ready;
     for (const Lane lane : {kScalar, kVector, kCopyIn, kCopyOut}) waitFor(ends_[lane], lane);
     return ready;
   }
+
+  // When the copies to L1 that a product needs are complete, which the cube core itself knows.
+  double InL1(const Step& step) const { return step.after[kCopyIn] > 0 ? inL1_[step.after[kCopyIn] - 1] : 0; }
 
   void Issue(const Step& step, Usage* usage) {
     scalar_ += IssueCycles(step);
@@ -135,11 +138,12 @@ class Stream {
   }
 
   // A lane's instructions complete in order, and the copies to L1 among those of kCopyIn in an order of their own.
-  void Finish(const Step& step, double end) {
+  // `message`: how much later the vector core knows that the cube core is done.
+  void Finish(const Step& step, double end, double message = 0) {
     const auto append = [](std::vector<double>* ends, double at) {
       ends->push_back(ends->empty() ? at : std::max(ends->back(), at));
     };
-    append(&ends_[step.lane], step.kind == Step::kCopyToL1 ? 0 : end);
+    append(&ends_[step.lane], step.kind == Step::kCopyToL1 ? 0 : end + message);
     if (step.lane == kCopyIn) append(&inL1_, step.kind == Step::kCopyToL1 ? end : 0);
   }
 
