@@ -26,13 +26,35 @@ __aicore__ inline void FoldRows(const AscendC::LocalTensor<float>& folded, int64
   const uint8_t foldedStride = static_cast<uint8_t>(foldedPitch / kBlockFloats);
   const AscendC::BinaryRepeatParams params(1, 1, 1, foldedStride, foldedStride, stride);
   for (int64_t col = kRepeatFloats; col < cols; col += kRepeatFloats) {
+    if (col > kRepeatFloats) AscendC::PipeBarrier<PIPE_V>();
     const uint64_t mask = MinOf(kRepeatFloats, cols - col);
     if constexpr (kMax) {
       AscendC::Max(folded, folded, tile[col], mask, static_cast<uint8_t>(rows), params);
     } else {
       AscendC::Add(folded, folded, tile[col], mask, static_cast<uint8_t>(rows), params);
     }
-    AscendC::PipeBarrier<PIPE_V>();
+  }
+}
+
+// out[i] = sum, or maximum, of the first `lanes` floats of repeat i; `stride`: blocks from one to the next.
+template <bool kMax>
+__aicore__ inline void WholeReduce(const AscendC::LocalTensor<float>& out, const AscendC::LocalTensor<float>& src,
+                                   int32_t repeat, int32_t lanes, int32_t stride) {
+  if constexpr (kMax) {
+    AscendC::WholeReduceMax<float>(out, src, lanes, repeat, 1, 1, stride, AscendC::ReduceOrder::ORDER_ONLY_VALUE);
+  } else {
+    AscendC::WholeReduceSum<float>(out, src, lanes, repeat, 1, 1, stride);
+  }
+}
+
+// out[8 i + j] = sum, or maximum, of the j-th block of repeat i.
+template <bool kMax>
+__aicore__ inline void BlockReduce(const AscendC::LocalTensor<float>& out, const AscendC::LocalTensor<float>& src,
+                                   int32_t repeat, int32_t lanes, int32_t stride) {
+  if constexpr (kMax) {
+    AscendC::BlockReduceMax<float>(out, src, repeat, lanes, 1, 1, stride);
+  } else {
+    AscendC::BlockReduceSum<float>(out, src, repeat, lanes, 1, 1, stride);
   }
 }
 
@@ -54,14 +76,9 @@ __aicore__ inline void RowReduce(const AscendC::LocalTensor<float>& out, const A
     return;
   }
   FoldRows<kMax>(tile, pitch, tile, rows, cols, pitch);
-  const int32_t repeat = static_cast<int32_t>(rows);
-  const int32_t stride = static_cast<int32_t>(pitch / kBlockFloats);
-  const int32_t lanes = static_cast<int32_t>(MinOf(kRepeatFloats, cols));
-  if constexpr (kMax) {
-    AscendC::WholeReduceMax<float>(out, tile, lanes, repeat, 1, 1, stride, AscendC::ReduceOrder::ORDER_ONLY_VALUE);
-  } else {
-    AscendC::WholeReduceSum<float>(out, tile, lanes, repeat, 1, 1, stride);
-  }
+  AscendC::PipeBarrier<PIPE_V>();
+  WholeReduce<kMax>(out, tile, static_cast<int32_t>(rows), static_cast<int32_t>(MinOf(kRepeatFloats, cols)),
+                    static_cast<int32_t>(pitch / kBlockFloats));
   AscendC::PipeBarrier<PIPE_V>();
 }
 
@@ -69,19 +86,10 @@ __aicore__ inline void RowReduce(const AscendC::LocalTensor<float>& out, const A
 template <bool kMax>
 __aicore__ inline void ReduceBlocks(const AscendC::LocalTensor<float>& out, const AscendC::LocalTensor<float>& src,
                                     int64_t count) {
-  const auto reduce = [](const AscendC::LocalTensor<float>& dst, const AscendC::LocalTensor<float>& blocks,
-                         int32_t repeat, int32_t mask) {
-    if constexpr (kMax) {
-      AscendC::BlockReduceMax<float>(dst, blocks, repeat, mask, 1, 1, 8);
-    } else {
-      AscendC::BlockReduceSum<float>(dst, blocks, repeat, mask, 1, 1, 8);
-    }
-  };
   const int32_t whole = static_cast<int32_t>(count / kRepeatFloats);
   const int32_t rest = static_cast<int32_t>(count % kRepeatFloats);
-  if (whole > 0) reduce(out, src, whole, kRepeatFloats);
-  if (rest > 0) reduce(out[whole * kBlockFloats], src[whole * kRepeatFloats], 1, rest);
-  AscendC::PipeBarrier<PIPE_V>();
+  if (whole > 0) BlockReduce<kMax>(out, src, whole, kRepeatFloats, kBlockFloats);
+  if (rest > 0) BlockReduce<kMax>(out[whole * kBlockFloats], src[whole * kRepeatFloats], 1, rest, kBlockFloats);
 }
 
 // As RowReduce, but the tile stays. `folded`: 64 floats per row, rows rounded up to 8. Short rows that fill repeats and
@@ -96,6 +104,7 @@ __aicore__ inline void RowReduceKept(const AscendC::LocalTensor<float>& out, con
   }
   if (cols == pitch && cols % kRepeatFloats == 0) {
     ReduceBlocks<kMax>(folded, tile, rows * cols);
+    AscendC::PipeBarrier<PIPE_V>();
     const uint8_t step = static_cast<uint8_t>(cols / kRepeatFloats);  // blocks of results per row
     AscendC::LocalTensor<float> heads = folded;
     uint8_t headStep = step;
@@ -114,12 +123,14 @@ __aicore__ inline void RowReduceKept(const AscendC::LocalTensor<float>& out, con
       headStep = 1;
     }
     ReduceBlocks<kMax>(out, heads, rows * kBlockFloats);
+    AscendC::PipeBarrier<PIPE_V>();
     return;
   }
   AscendC::Copy(folded, tile, uint64_t{kRepeatFloats}, static_cast<uint8_t>(rows),
                 AscendC::CopyRepeatParams(1, 1, kBlockFloats, static_cast<uint16_t>(pitch / kBlockFloats)));
   AscendC::PipeBarrier<PIPE_V>();
   FoldRows<kMax>(folded, kRepeatFloats, tile, rows, cols, pitch);
+  AscendC::PipeBarrier<PIPE_V>();
   RowReduce<kMax>(out, folded, work, rows, kRepeatFloats, kRepeatFloats);
 }
 
