@@ -75,8 +75,6 @@ inline void SoftmaxFlashV2(const LocalTensor<T>& dstTensor, const LocalTensor<T>
   if (isBasicBlock && (shape.rows % 8 != 0 || shape.stride % 64 != 0 || shape.stride >= 2048)) {
     mst::KernelError("SoftmaxFlashV2: a basic block has a multiple of 8 rows and of 64 columns, fewer than 2048");
   }
-  // The one width whose maximum and sum are made by BlockReduceMax and BlockReduceSum alone.
-  const char* const name = isBasicBlock && shape.stride == 512 ? "SoftmaxFlashV2 of 512 columns" : "SoftmaxFlashV2";
   const int64_t elements = shape.rows * shape.stride, statistics = shape.rows * 8;
   const auto work = [=] {
     detail::SoftmaxFlashRows(dstTensor.GetPhyAddr(), expSumTensor.GetPhyAddr(), maxTensor.GetPhyAddr(),
@@ -85,12 +83,12 @@ inline void SoftmaxFlashV2(const LocalTensor<T>& dstTensor, const LocalTensor<T>
                              isUpdate ? inMaxTensor.GetPhyAddr() : nullptr, shape);
   };
   if constexpr (isUpdate) {
-    check::Issue(PIPE_V, name, check::Count(elements), work, check::OutRun(dstTensor, elements),
+    check::Issue(PIPE_V, "SoftmaxFlashV2", check::Count(elements), work, check::OutRun(dstTensor, elements),
                  check::OutRun(expSumTensor, statistics), check::OutRun(maxTensor, statistics),
                  check::OutRun(expMaxTensor, statistics), check::InRun(srcTensor, elements),
                  check::InRun(inExpSumTensor, statistics), check::InRun(inMaxTensor, statistics));
   } else {
-    check::Issue(PIPE_V, name, check::Count(elements), work, check::OutRun(dstTensor, elements),
+    check::Issue(PIPE_V, "SoftmaxFlashV2", check::Count(elements), work, check::OutRun(dstTensor, elements),
                  check::OutRun(expSumTensor, statistics), check::OutRun(maxTensor, statistics),
                  check::InRun(srcTensor, elements));
   }

@@ -35,6 +35,7 @@ CASES = [
     case("pse_bsh_gqa", layout="BSH", B=2, N=4, Nkv=2, Sq=20, Skv=30, pse=(2, 4, 20, 30), sparse_mode=3),
     case("pse_causal", Sq=130, Skv=130, pse=(1, 2, 130, 130), sparse_mode=3),
     case("slopes", B=2, N=4, Sq=70, pse=(4,), pse_type=2, edit=_alibi, graph="all"),
+    case("slopes_whole_block", N=2, Sq=64, pse=(2,), pse_type=2),
     case("slopes_six_heads", N=6, Sq=40, pse=(6,), pse_type=2, edit=_alibi, sparse_mode=3),
     case("slopes_per_batch", B=2, N=3, Sq=40, pse=(2, 3), pse_type=2),
     case("slopes_sqrt", B=2, N=3, Sq=70, pse=(2, 3), pse_type=3),

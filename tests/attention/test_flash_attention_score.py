@@ -54,7 +54,7 @@ CASES = [
     case("tiny", Sq=3, Skv=4, Nkv=1, D=3, Dv=2, graph="all"),
     case("one", Sq=1, N=1, D=1, Dv=1, zeros=True, at_least=1.0),
     case("single_token", Sq=1, N=1, D=16, zeros=True, at_least=4.0),
-    case("scale_1", N=1, Sq=20, Skv=64, scale=1.0, at_least=4.0),
+    case("scale_1", N=1, Sq=20, Skv=64, scale=1.0, at_least=4.0, tilings=("card", "cpu")),
     case("strip_minus_1", Sq=15, Skv=255),
     case("strip", Sq=16, Skv=256),
     case("strip_plus_1", Sq=17, Skv=257, graph="all"),
@@ -69,7 +69,8 @@ CASES = [
     case(
         "super_blocks", N=2, Nkv=1, Sq=20, Skv=2300, D=1024, Dv=256, sparse_mode=3, dtypes=WIDE, tilings=("card", "cpu")
     ),
-    case("rows_far_apart", layout="SBH", B=130, N=1, Sq=3, Skv=5, D=512, dtypes=("float32", "float16")),
+    case("pieces_of_key_blocks", N=1, Sq=400, Skv=2700, D=128, dtypes=("float16", "bfloat16")),
+    case("rows_far_apart", layout="SBH", B=130, N=1, Sq=3, Skv=9, D=512, dtypes=("float32", "float16")),
     case("long_keys", Sq=5, N=1, Skv=2081, D=24),
     case("long_rows", Sq=700, N=1, Skv=33, D=24),
     case("causal", Sq=130, Skv=130, sparse_mode=3, graph="all"),
@@ -108,6 +109,7 @@ CASES = [
     case("nan_key", Sq=80, Skv=80, sparse_mode=3, stats=True, edit=_nan_key),
     case("nan_far_key", N=4, Nkv=2, Sq=100, Skv=310, sparse_mode=3, edit=_nan_far_key),
     case("inf_value", Sq=80, Skv=80, sparse_mode=3, stats=True, edit=_inf_value),
+    case("inf_value_in_blocks", Sq=400, Skv=1100, D=32, sparse_mode=3, edit=_inf_value),
     case("nan_query", Sq=80, Skv=80, sparse_mode=3, stats=True, edit=_nan_query),
     case("nan_dout", Sq=80, Skv=80, sparse_mode=3, edit_douts=_nan_dout),
     case("empty_batch", B=0, Sq=4, Skv=3),

@@ -78,12 +78,14 @@ def check_units(tiling, units, platform):
 def left_bytes(rows, depth, most, element):
     """Of L1 for the left operand of a Matmul: up to two blocks of at most `most` rows and 256 bytes."""
     blocks = 2 if rows > most or depth * element > 256 else 1
-    return blocks * min(most, -(-rows // 16) * 16) * min(256, -(-depth * element // 32) * 32)
+    height = -(-rows // (16 * -(-rows // most))) * 16
+    return blocks * height * min(256, -(-depth * element // 32) * 32)
 
 
 def check_tiles(t, size, platform, l1Bytes):
     """`l1Bytes`: what the Matmul objects take, and a vector core in all."""
-    assert t["qRows"] > 0 and t["kvCols"] > 0 and t["stripRows"] > 0 and t["qRows"] % t["stripRows"] == 0
+    assert t["qRows"] > 0 and t["kvCols"] > 0 and t["stripRows"] > 0
+    assert t["qRows"] % t["stripRows"] == 0 or t["depth"] == 1
     assert t["chunkRows"] > 0 and t["chunkRows"] % t["qRows"] == 0
     assert t["superRows"] % 16 == 0
     assert t["dPad"] >= size["D"] and t["dvPad"] >= size["Dv"] and t["dPad"] % 16 == t["dvPad"] % 16 == 0
@@ -105,10 +107,14 @@ def test_forward(problem, soc):
         assert t["cores"] == 0
         return
     element = BYTES[size["dtype"]]
-    lefts = left_bytes(t["qRows"], size["D"], 128, element) + left_bytes(t["qRows"], t["kvCols"], 128, element)
-    check_tiles(t, size, PLATFORMS[soc], (lefts, (t["superRows"] * t["dPad"] + t["valueRows"] * t["dvPad"]) * element))
-    for rows in (t["superRows"], t["valueRows"]):  # in L1: whole key blocks, or a part of one
-        assert rows % 16 == 0 and (rows % t["kvCols"] == 0 or t["kvCols"] % rows == 0)
+    queries = -(-t["qRows"] // 16) * 16 * t["dPad"]
+    own = (queries + t["superRows"] * (t["dPad"] + t["dvPad"])) * element
+    check_tiles(t, size, PLATFORMS[soc], (left_bytes(t["qRows"], t["kvCols"], 128, element), own))
+    # In L1: whole key blocks, or a part of one.
+    assert t["superRows"] < t["kvCols"] or t["superRows"] % t["kvCols"] == 0
+    # Scores of the first piece are written over probabilities of other pieces only, see tiling.cpp.
+    last = (-(-t["kvCols"] // t["superRows"]) - 1) * t["superRows"]
+    assert t["depth"] == 0 or t["scorePlaces"] == 4 or last * element >= t["superRows"] * 4
     assert t["walkRows"] % t["kvCols"] == 0 and (t["depth"] == 0 or t["walkRows"] >= max(size["all_keys"]))
     check_units(t, sum(size["nkv"] * -(-rows // t["chunkRows"]) for rows in size["rows"]), PLATFORMS[soc])
 

@@ -38,7 +38,7 @@ class FlashGradStrip {
     shape_ = shape;
     tiles_ = tiles;
     hasDlse_ = inputs.dlse != nullptr;
-    strip_.Init(pipe, shape, tiles, realShift, slopes, attnMask);
+    strip_.Init(pipe, shape, tiles, kFlashWorkBytes, realShift, slopes, attnMask);
     dropout_.Init(pipe, shape, tiles, dropMask, seedOffset);
     dyGm_.SetGlobalBuffer(reinterpret_cast<__gm__ T*>(inputs.dy));
     yGm_.SetGlobalBuffer(reinterpret_cast<__gm__ T*>(inputs.attentionIn));

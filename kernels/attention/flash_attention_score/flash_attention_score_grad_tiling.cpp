@@ -51,7 +51,7 @@ int64_t UbBytes(const FlashAttentionScoreProblem& p, const FlashCandidate& c, co
   const int64_t statistics = ((t.depth + 1) * 3 * c.qRows + c.qRows + kFlashSpareRows) * kFlashStatCopies * 4;
   const int64_t rows = std::max(t.dPad, t.dvPad) * (p.elementBytes + kFlashRowBuffers * 4);
   const int64_t dense = RowsAreFarApart(s) ? 5 * kFlashDenseBytes : 0;
-  return strips + out + cap + factor + FlashStripBytes(p, c) + statistics + rows + dense;
+  return strips + out + cap + factor + FlashStripBytes(p, c, kFlashWorkBytes) + statistics + rows + dense;
 }
 
 // Keys, `copies` times, and values that L1 has room for beside a query block of query and dy.

@@ -41,7 +41,7 @@ class FlashOperand {
     kvHead_ = kvHead;
     sequence_ = sequence.index;
     const int64_t rows = MinOf(superRows_, sequence.keys - super);
-    rows_ = RoundUpOf(rows, kFractalRows);
+    rows_ = RoundUpOf(rows, kFlashFractalRows);
     AscendC::GlobalTensor<T> source = gm_[offset + (sequence.keyBase + super) * pitch_];
     if (pitch_ > kFlashMaxPitch) {
       Densify(source, rows);
@@ -81,8 +81,6 @@ class FlashOperand {
   }
 
  private:
-  static constexpr int64_t kFractalRows = 16;
-
   // Rows next to each other in the workspace, by way of UB.
   __aicore__ inline void Densify(const AscendC::GlobalTensor<T>& source, int64_t rows) {
     const int64_t pieceRows = kFlashDenseBytes / (widthPad_ * static_cast<int64_t>(sizeof(T)));
@@ -138,7 +136,8 @@ class FlashCubeWork {
 };
 
 // Tiling of a Matmul of at most M x N x K on one core, in blocks of at most `rows` rows. B is in L1, C goes to GM.
-__aicore__ inline TCubeTiling FlashCubeTiling(int64_t M, int64_t N, int64_t K, int32_t rows, int64_t elementBytes) {
+__aicore__ inline TCubeTiling FlashCubeTiling(int64_t M, int64_t N, int64_t K, int32_t rows, int64_t elementBytes,
+                                              int32_t stepKa = 1) {
   TCubeTiling t;
   t.usedCoreNum = 1;
   t.M = t.singleCoreM = static_cast<int32_t>(M);
@@ -148,8 +147,8 @@ __aicore__ inline TCubeTiling FlashCubeTiling(int64_t M, int64_t N, int64_t K, i
   t.baseN = FlashCubeSide(N, kFlashCubeCols);
   t.baseK = FlashCubeDepth(K, elementBytes);
   t.stepM = t.stepN = 1;
-  t.stepKa = 1;
-  t.depthA1 = FlashCubeLeftBuffers(M, K, rows, elementBytes);
+  t.stepKa = stepKa;
+  t.depthA1 = FlashCubeLeftBuffers(M, K, rows, elementBytes) * stepKa;
   t.stepKb = t.depthB1 = static_cast<int32_t>(CeilDivOf(K, t.baseK));
   t.dbL0A = t.dbL0B = t.dbL0C = 2;
   t.batchM = t.batchN = t.singleBatchM = t.singleBatchN = 1;

@@ -30,13 +30,14 @@ struct FlashCandidate {
   int32_t stripRows;
 };
 
-// Bytes of the unified buffer that the FlashScoreStrip and the FlashDropout of a kernel take.
-inline int64_t FlashStripBytes(const FlashAttentionScoreProblem& p, const FlashCandidate& c) {
+// Bytes of the unified buffer that the FlashScoreStrip and the FlashDropout of a kernel take. `softmaxBytes`: of the
+// former's work strip.
+inline int64_t FlashStripBytes(const FlashAttentionScoreProblem& p, const FlashCandidate& c, int64_t softmaxBytes) {
   const FlashAttentionScoreShape& s = p.shape;
   const int64_t strip = int64_t{c.stripRows} * c.kvCols;
   const bool readsPse = s.pseType == 0 || s.pseType == 1;
   const int64_t index = FlashNeedsIndex(s) ? strip * 4 : 0;
-  const int64_t work = int64_t{FlashWorkFloats(s, c.stripRows, c.kvCols)} * 4 + kFlashWorkBytes;
+  const int64_t work = int64_t{FlashWorkFloats(s, c.stripRows, c.kvCols)} * 4 + softmaxBytes;
   const int64_t bits = 2 * strip / 8;
   const int64_t raw = readsPse ? strip * p.elementBytes : s.hasMask != 0 ? strip : 0;
   const int64_t maskBits = (3 * c.stripRows + 1) * int64_t{FlashDropRowBytes(c.kvCols)};

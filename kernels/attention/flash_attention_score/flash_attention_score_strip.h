@@ -39,16 +39,16 @@ template <typename T>
 class FlashScoreStrip {
  public:
   __aicore__ inline void Init(AscendC::TPipe* pipe, const FlashAttentionScoreShape* shape,
-                              const FlashAttentionScoreTiles* tiles, GM_ADDR realShift, GM_ADDR slopes,
-                              GM_ADDR attnMask) {
+                              const FlashAttentionScoreTiles* tiles, int32_t softmaxBytes, GM_ADDR realShift,
+                              GM_ADDR slopes, GM_ADDR attnMask) {
     shape_ = shape;
     readsPse_ = shape->pseType == 0 || shape->pseType == 1;
     const int32_t strip = tiles->stripRows * tiles->kvCols;
     stripRows_ = tiles->stripRows;
     bitsBytes_ = strip / 8;
     if (FlashNeedsIndex(*shape)) pipe->InitBuffer(indexBuf_, strip * sizeof(float));
-    const int32_t work = FlashWorkFloats(*shape, stripRows_, tiles->kvCols);
-    pipe->InitBuffer(workBuf_, work * sizeof(float) + kFlashWorkBytes);
+    const int32_t work = FlashWorkFloats(*shape, stripRows_, tiles->kvCols) * sizeof(float) + softmaxBytes;
+    if (work != 0) pipe->InitBuffer(workBuf_, work);
     pipe->InitBuffer(bitsBuf_, 2 * bitsBytes_);
     if (readsPse_) pipe->InitBuffer(rawQue_, 1, strip * sizeof(T));
     if (!readsPse_ && shape->hasMask != 0) pipe->InitBuffer(rawQue_, 1, strip);
@@ -58,7 +58,7 @@ class FlashScoreStrip {
     indexCols_ = -1;
   }
 
-  // Bytes for the temporaries of softmax; free between two calls of Score.
+  // Bytes for the temporaries of softmax, `softmaxBytes` at least; free between two calls of Score.
   __aicore__ inline AscendC::LocalTensor<float> Work() { return workBuf_.Get<float>(); }
   // Bits for a strip that the caller may use.
   __aicore__ inline AscendC::LocalTensor<uint8_t> Bits() { return bitsBuf_.Get<uint8_t>(); }

@@ -38,9 +38,10 @@ __aicore__ inline int64_t FlashNextKey(const FlashBand& band, int64_t row, int64
   return key;
 }
 
-__aicore__ inline FlashTile FlashTileAt(int64_t head, int64_t key, int64_t keyEnd, int64_t kvCols) {
-  const int64_t cols = MaxOf(0, MinOf(kvCols, keyEnd - key));
-  return {head, key, static_cast<int32_t>(cols), static_cast<int32_t>(RoundUpOf(cols, kFlashColsUnit))};
+__aicore__ inline FlashTile FlashTileAt(int64_t head, int64_t key, int64_t keyEnd,
+                                        const FlashAttentionScoreTiles& tiles) {
+  const int64_t cols = MaxOf(0, MinOf(tiles.kvCols, keyEnd - key));
+  return {head, key, static_cast<int32_t>(cols), static_cast<int32_t>(RoundUpOf(cols, tiles.colsUnit))};
 }
 
 class FlashTaskWalker {
@@ -49,13 +50,10 @@ class FlashTaskWalker {
                               const FlashAttentionScoreTiles* tiles) {
     units_ = units;
     G_ = shape->N / shape->Nkv;
-    qRows_ = tiles->qRows;
-    kvCols_ = tiles->kvCols;
-    walkRows_ = tiles->walkRows;
+    tiles_ = tiles;
     key_ = keyEnd_ = walk_ = unitKeyEnd_ = row_ = 0;
     unit_.rowBegin = unit_.rowEnd = 0;
     g_ = G_ - 1;
-    depth_ = tiles->depth;
     tasks_ = 0;
     walks_ = -1;
   }
@@ -66,19 +64,19 @@ class FlashTaskWalker {
     const FlashBand& band = unit_.sequence.band;
     task->sequence = unit_.sequence;
     task->kvHead = unit_.kvHead;
-    task->tile = FlashTileAt(unit_.kvHead * G_ + g_, key_, keyEnd_, kvCols_);
+    task->tile = FlashTileAt(unit_.kvHead * G_ + g_, key_, keyEnd_, *tiles_);
     task->row = row_;
     task->rows = rows_;
     task->block = block_;
-    key_ = FlashNextKey(band, row_, rows_, key_ + kvCols_, keyEnd_, kvCols_);
+    key_ = FlashNextKey(band, row_, rows_, key_ + tiles_->kvCols, keyEnd_, tiles_->kvCols);
     task->beginsWalk = beginsWalk;
     task->endsWalk = key_ >= keyEnd_;
     task->beginsBlock = beginsWalk && isFirstWalk_;
-    task->endsBlock = task->endsWalk && walk_ + walkRows_ >= unitKeyEnd_;
+    task->endsBlock = task->endsWalk && walk_ + tiles_->walkRows >= unitKeyEnd_;
     walks_ += beginsWalk;
-    task->scores = tasks_ % (3 * depth_ + 1);
-    task->turn = tasks_ % (depth_ + 1);
-    task->state = walks_ % (depth_ + 1);
+    task->turn = tasks_ % FlashPlaces(tiles_->depth);
+    task->scores = tasks_ % tiles_->scorePlaces;
+    task->state = walks_ % FlashPlaces(tiles_->depth);
     ++tasks_;
     return true;
   }
@@ -86,7 +84,7 @@ class FlashTaskWalker {
  private:
   // Of the range, else the first block of the next range, else of the next unit.
   __aicore__ inline bool NextBlock() {
-    row_ += qRows_;
+    row_ += tiles_->qRows;
     ++block_;
     if (row_ >= unit_.rowEnd) {
       row_ = unit_.rowBegin;
@@ -95,22 +93,22 @@ class FlashTaskWalker {
     if (g_ >= G_) {
       g_ = 0;
       block_ = 0;
-      walk_ += walkRows_;
+      walk_ += tiles_->walkRows;
       isFirstWalk_ = false;
       if (walk_ >= unitKeyEnd_ && !NextUnit()) return false;
     }
     const FlashBand& band = unit_.sequence.band;
-    rows_ = MinOf(qRows_, unit_.rowEnd - row_);
-    keyEnd_ = MinOf(FlashKeyEnd(band, row_ + rows_), walk_ + walkRows_);
-    const int64_t key = MaxOf(walk_, FlashKeyBegin(band, row_) / kvCols_ * kvCols_);
-    key_ = FlashNextKey(band, row_, rows_, key, keyEnd_, kvCols_);
+    rows_ = MinOf(tiles_->qRows, unit_.rowEnd - row_);
+    keyEnd_ = MinOf(FlashKeyEnd(band, row_ + rows_), walk_ + tiles_->walkRows);
+    const int64_t key = MaxOf(walk_, FlashKeyBegin(band, row_) / tiles_->kvCols * tiles_->kvCols);
+    key_ = FlashNextKey(band, row_, rows_, key, keyEnd_, tiles_->kvCols);
     return true;
   }
 
   __aicore__ inline bool NextUnit() {
     if (!units_.Next(&unit_)) return false;
     unitKeyEnd_ = FlashKeyEnd(unit_.sequence.band, unit_.rowEnd);
-    walk_ = FlashKeyBegin(unit_.sequence.band, unit_.rowBegin) / walkRows_ * walkRows_;
+    walk_ = FlashKeyBegin(unit_.sequence.band, unit_.rowBegin) / tiles_->walkRows * tiles_->walkRows;
     isFirstWalk_ = true;  // also without a visible key: the rows are written
     row_ = unit_.rowBegin;
     return true;
@@ -119,10 +117,7 @@ class FlashTaskWalker {
   FlashUnitWalker units_;
   FlashUnit unit_;
   int64_t G_;
-  int64_t qRows_;
-  int64_t kvCols_;
-  int64_t walkRows_;
-  int64_t depth_;
+  const FlashAttentionScoreTiles* tiles_;
   int64_t tasks_;       // so far
   int64_t walks_;       // and those that began a walk, less 1
   int64_t walk_;        // where the range of keys begins

@@ -19,46 +19,52 @@ constexpr int64_t kStateRows = 2048;      // query rows of a unit whose state is
 // rows for them.
 constexpr FlashCandidate kCpuCandidates[] = {{192, 512, 4}, {96, 512, 4},  {64, 512, 4}, {32, 256, 8},
                                              {32, 128, 16}, {16, 128, 16}, {16, 64, 16}, {16, 32, 16}};
-// Best first by the cost model, for the card. Softmax is fastest on 512 columns and on large strips.
-constexpr FlashCandidate kCardCandidates[] = {{128, 512, 16}, {128, 256, 32}, {128, 256, 16},
-                                              {64, 256, 16},  {64, 128, 16},  {32, 128, 16},
-                                              {16, 128, 16},  {16, 64, 16},   {16, 32, 16}};
-constexpr int64_t kMaxPieces = 2;   // in which a key block may come to L1 of the card
+// Best first by the cost model, for the card: products are read and written once for a block's keys, keys once for its
+// rows, and the vector unit waits for results as often for a small strip as for a large one.
+constexpr FlashCandidate kCardCandidates[] = {{176, 1024, 8}, {128, 512, 16}, {128, 512, 8}, {128, 256, 32},
+                                              {128, 256, 16}, {64, 256, 16},  {64, 128, 16}, {32, 128, 16},
+                                              {16, 128, 16},  {16, 64, 16}};
+constexpr int64_t kMaxPieces = 4;   // in which a key block may come to L1 of the card
 constexpr int64_t kFewKeys = 4096;  // with less, what a block computes beyond a diagonal counts
 constexpr int32_t kMaxRowsOfShortDiagonal = 64;
 constexpr int32_t kMaxRowsOf16Bits = 96;
 constexpr int32_t kMaxStripRows = 16;
 
-bool RowsAreFarApart(const FlashAttentionScoreShape& s) { return std::max(s.kRow, s.vRow) > kFlashMaxPitch; }
+bool RowsAreFarApart(const FlashAttentionScoreShape& s) { return std::max({s.qRow, s.kRow, s.vRow}) > kFlashMaxPitch; }
 
 int64_t StripFloats(const FlashCandidate& c, int64_t dvPad) {
   return std::max<int64_t>(int64_t{c.stripRows} * c.kvCols, dvPad);
 }
 
-// Probabilities of 32 bits go out from where they are; then this is for rows of output.
-int64_t OutElements(const FlashAttentionScoreProblem& p, const FlashCandidate& c, int64_t dvPad) {
-  return p.elementBytes == 4 ? c.stripRows * dvPad : StripFloats(c, dvPad);
+// Of the buffer for probabilities, of which depth 1 has two, each for half of a strip. Those of 32 bits go out from
+// where they are; then this is for rows of output. It takes at least one of these, and the statistics of 8 rows.
+int64_t OutElements(const FlashAttentionScoreProblem& p, const FlashCandidate& c, int64_t dvPad, int32_t depth) {
+  const int64_t most = p.elementBytes == 4 ? c.stripRows * dvPad : StripFloats(c, dvPad);
+  return depth == 0 ? most : std::max({most / 2, dvPad, 16 * kFlashStatCopies * 4 / p.elementBytes});
 }
 
 // Bytes of the unified buffer, as the buffers of the forward kernel add up.
-int64_t UbBytes(const FlashAttentionScoreProblem& p, const FlashCandidate& c, int64_t dvPad, int64_t depth) {
+int64_t UbBytes(const FlashAttentionScoreProblem& p, const FlashCandidate& c, int64_t dvPad, int32_t depth) {
   const int64_t scores = (depth + 1) * StripFloats(c, dvPad) * 4;
   const int64_t products = depth * c.stripRows * dvPad * 4;
-  const int64_t out = OutElements(p, c, dvPad) * p.elementBytes;
+  const int64_t out = (depth + 1) * OutElements(p, c, dvPad, depth) * p.elementBytes;
   const int64_t valueRow = dvPad * (p.elementBytes + 4);
   const int64_t output = c.qRows * dvPad * 4;
-  const int64_t statistics = (3 * (depth + 1) + 1) * c.qRows * kFlashStatCopies * 4;
-  const int64_t dense = RowsAreFarApart(p.shape) ? 2 * kFlashDenseBytes : 0;
-  return scores + products + out + FlashStripBytes(p, c) + valueRow + output + statistics + dense;
+  const int64_t spare = FlashSpareFloats(c.qRows, static_cast<int32_t>(dvPad), depth) * 4;
+  const int64_t statistics = 3 * FlashPlaces(depth) * FlashStatFloats(c.qRows, depth) * 4;
+  const int64_t softmax = depth * FlashSoftmaxBytes(c.stripRows, c.stripRows * c.kvCols);
+  const int64_t strip = FlashStripBytes(p, c, FlashForwardWorkBytes(depth));
+  const int64_t dense = RowsAreFarApart(p.shape) ? 3 * kFlashDenseBytes : 0;
+  return scores + products + out + strip + softmax + valueRow + output + statistics + spare + dense;
 }
 
 // Keys and values that L1 has room for. Packing on the CPU may widen 16 bits to 32.
 int64_t L1Rows(const FlashAttentionScoreProblem& p, const Platform& platform, const FlashCandidate& c, int64_t dPad,
                int64_t dvPad) {
-  const int64_t left = FlashCubeLeftBytes(c.qRows, p.shape.D, kFlashCubeRows, p.elementBytes) +
-                       FlashCubeLeftBytes(c.qRows, c.kvCols, kFlashCubeRows, p.elementBytes);
+  const int64_t left = FlashCubeLeftBytes(c.qRows, c.kvCols, kFlashCubeRows, p.elementBytes);
+  const int64_t queries = RoundUp(c.qRows, kFlashFractalRows) * dPad * p.elementBytes;
   const int64_t rows = platform.isCpu() ? platform.l1Bytes / 8 * 5 / ((dPad + dvPad) * 4)
-                                        : FlashL1Bytes(platform, left) / ((dPad + dvPad) * p.elementBytes);
+                                        : (FlashL1Bytes(platform, left) - queries) / ((dPad + dvPad) * p.elementBytes);
   return std::min(rows, RowsAreFarApart(p.shape) ? kFlashMaxDenseRows : kMaxSuperRows);
 }
 
@@ -126,18 +132,20 @@ class UnitSplit {
   int64_t total_ = 0;
 };
 
+int32_t ColsUnit(const Platform& platform) { return platform.isCpu() ? kFlashColsUnit : kFlashCardCols; }
+int32_t DepthOf(const Platform& platform) { return platform.isCpu() ? 0 : 1; }
+
 // The candidate for so many rows and keys: no more columns than needed, blocks of equal height.
-FlashCandidate Fitted(FlashCandidate c, const FlashLengths& longest) {
-  while (c.kvCols / 2 >= std::max<int64_t>(longest.keys, kFlashColsUnit)) {
+FlashCandidate Fitted(FlashCandidate c, const Platform& platform, const FlashLengths& longest) {
+  while (c.kvCols / 2 >= std::max<int64_t>(longest.keys, ColsUnit(platform))) {
     c.kvCols /= 2;
     c.stripRows = std::max(c.stripRows, std::min(2 * c.stripRows, kMaxStripRows));
   }
   const int64_t rows = std::max<int64_t>(longest.rows, 1);
-  c.qRows = static_cast<int32_t>(RoundUp(CeilDiv(rows, CeilDiv(rows, c.qRows)), c.stripRows));
+  const int64_t even = CeilDiv(rows, CeilDiv(rows, c.qRows));
+  c.qRows = static_cast<int32_t>(platform.isCpu() ? RoundUp(even, c.stripRows) : even);
   return c;
 }
-
-int64_t DepthOf(const Platform& platform) { return platform.isCpu() ? 0 : 1; }
 
 // The first that fits UB and L1, or the last.
 FlashCandidate CandidateFor(const FlashAttentionScoreProblem& p, const Platform& platform, const FlashLengths& longest,
@@ -149,7 +157,7 @@ FlashCandidate CandidateFor(const FlashAttentionScoreProblem& p, const Platform&
   if (platform.isCpu() && hasShortDiagonal) mostRows = kMaxRowsOfShortDiagonal;
   FlashCandidate fitted = {};
   for (; c != end; ++c) {
-    fitted = Fitted(*c, longest);
+    fitted = Fitted(*c, platform, longest);
     if (c->qRows > mostRows) continue;
     if (UbBytes(p, fitted, dvPad, DepthOf(platform)) <= platform.ubBytes &&
         fitted.kvCols <= (platform.isCpu() ? 1 : kMaxPieces) * L1Rows(p, platform, fitted, dPad, dvPad)) {
@@ -159,17 +167,9 @@ FlashCandidate CandidateFor(const FlashAttentionScoreProblem& p, const Platform&
   return fitted;
 }
 
-// Parts of a key block of which L1 has room for so many elements: of keys and values, or of values only, since products
-// are needed later than scores.
-void SetPieces(int64_t l1Elements, FlashAttentionScoreTiles* t) {
-  t->superRows = t->valueRows = t->kvCols;
-  while (int64_t{t->superRows} * t->dPad + int64_t{t->valueRows} * t->dvPad > l1Elements) {
-    if (t->valueRows == t->superRows) {
-      t->valueRows /= 2;
-    } else {
-      t->superRows /= 2;
-    }
-  }
+// Rows of each of `pieces` of a key block.
+int32_t PieceRows(int64_t kvCols, int64_t pieces) {
+  return static_cast<int32_t>(RoundUp(CeilDiv(kvCols, pieces), kFlashFractalRows));
 }
 
 int64_t TasksOf(const FlashAttentionScoreShape& s, const Platform& platform) {
@@ -198,18 +198,23 @@ Status FlashAttentionScoreTiling(const FlashAttentionScoreProblem& problem, cons
   t.dvPad = static_cast<int32_t>(RoundUp(s.Dv, kFlashHeadPad));
   const FlashLengths longest = FlashLongestOf(problem);
   const FlashCandidate best = CandidateFor(problem, platform, longest, t.dPad, t.dvPad);
+  t.depth = DepthOf(platform);
   t.qRows = best.qRows;
   t.kvCols = best.kvCols;
   t.stripRows = best.stripRows;
   t.stripFloats = static_cast<int32_t>(StripFloats(best, t.dvPad));
-  t.depth = static_cast<int32_t>(DepthOf(platform));
+  t.colsUnit = ColsUnit(platform);
   t.scoreRow = static_cast<int32_t>(t.kvCols + (platform.isCpu() ? kFlashPadFloats : 0));
-  t.outElements = static_cast<int32_t>(OutElements(problem, best, t.dvPad));
+  t.outElements = static_cast<int32_t>(OutElements(problem, best, t.dvPad, t.depth));
   const int64_t l1Rows = L1Rows(problem, platform, best, t.dPad, t.dvPad);
   if (l1Rows < kFlashHeadPad) return FlashTooWide("FlashAttentionScore", s, platform);
   const int64_t allRows = std::max<int64_t>(RoundUp(longest.keys, t.kvCols), t.kvCols);
-  t.superRows = t.valueRows = static_cast<int32_t>(std::min(RoundDown(l1Rows, t.kvCols), allRows));
-  if (t.superRows == 0) SetPieces(l1Rows * (t.dPad + t.dvPad), &t);
+  t.superRows = static_cast<int32_t>(std::min(RoundDown(l1Rows, t.kvCols), allRows));
+  if (t.superRows == 0) t.superRows = PieceRows(t.kvCols, CeilDiv(t.kvCols, RoundDown(l1Rows, kFlashFractalRows)));
+  // The last piece of probabilities is multiplied while the first of the scores three tasks later is written, which may
+  // be in the same place only if they do not overlap.
+  const int64_t pieces = CeilDiv(t.kvCols, t.superRows);
+  t.scorePlaces = t.depth == 0 ? 1 : (pieces - 1) * problem.elementBytes >= 4 ? 3 : 4;
   // The CPU arranges a super-block once for all that walk it. The card streams keys and values through L1, and a block
   // stays where it is until it has seen all.
   t.walkRows = platform.isCpu() ? t.superRows : static_cast<int32_t>(allRows);
@@ -230,8 +235,11 @@ Status FlashAttentionScoreTiling(const FlashAttentionScoreProblem& problem, cons
 
   const int64_t blocks = CeilDiv(t.chunkRows, t.qRows) * G;
   const int64_t stateBytes = oneWalk ? 0 : blocks * t.qRows * (t.dvPad + 2 * kFlashStatCopies) * 4;
-  tiling->denseBytes = RowsAreFarApart(s) ? t.superRows * (t.dPad + t.dvPad) * problem.elementBytes : 0;
-  const int64_t tasksBytes = t.qRows * ((3 * t.depth + 1) * int64_t{t.scoreRow} + (t.depth + 1) * t.dvPad) * 4;
+  const int64_t queryRows = RoundUp(t.qRows, kFlashFractalRows);
+  tiling->denseBytes =
+      RowsAreFarApart(s) ? (t.superRows * (t.dPad + t.dvPad) + queryRows * t.dPad) * problem.elementBytes : 0;
+  const int64_t tasksBytes =
+      t.qRows * ((t.scorePlaces + t.depth) * int64_t{t.scoreRow} + FlashPlaces(t.depth) * t.dvPad) * 4;
   tiling->coreWorkspaceBytes = RoundUp(tasksBytes + tiling->denseBytes + stateBytes, 512);
   tiling->head.workspaceBytes = cores * tiling->coreWorkspaceBytes;
   return Status::Ok();

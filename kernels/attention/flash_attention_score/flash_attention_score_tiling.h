@@ -11,8 +11,11 @@ namespace mst {
 
 constexpr int32_t kFlashMaxCores = 256;     // logical cores that the unit table has room for
 constexpr int32_t kFlashColsUnit = 32;      // columns of a strip: a block of mask bytes
+constexpr int32_t kFlashCardCols = 64;      // forward, depth 1: a repeat of floats
+constexpr int32_t kFlashFractalRows = 16;   // of a matrix in L1
 constexpr int32_t kFlashStatCopies = 8;     // each row's maximum and sum fill one block of the unified buffer
 constexpr int32_t kFlashWorkBytes = 8192;   // temporaries of softmax beyond a strip
+constexpr int32_t kFlashSpreadRows = 64;    // forward: rows whose statistics are spread over blocks at a time
 constexpr int64_t kFlashMaxPitch = 65535;   // elements between two rows that a copy into L1 can skip
 constexpr int32_t kFlashDenseBytes = 8192;  // buffer through which rows further apart are brought together
 constexpr int32_t kFlashRowBuffers = 5;     // gradient: rows of floats in UB for the careful mode
@@ -28,6 +31,29 @@ constexpr int32_t FlashGradPlaces(int32_t depth) { return 3 * depth + 1; }
 // gradient: times keyRows keys whose dk and dv are in the workspace: a range is written while the next one is summed.
 constexpr int32_t FlashGradKeyPlaces(int32_t cut) { return cut == kFlashGradRanges ? 2 : 1; }
 
+// forward: tasks that have products or factors at a time, and blocks that have statistics.
+constexpr int32_t FlashPlaces(int32_t depth) { return 2 * depth + 1; }
+// forward: floats of a row's maximum, sum or factor in UB. SoftmaxFlashV2, which depth 0 uses, wants blocks.
+constexpr int32_t FlashStatWidth(int32_t depth) { return depth != 0 ? 1 : kFlashStatCopies; }
+constexpr int32_t FlashStatFloats(int32_t qRows, int32_t depth) {
+  return depth != 0 ? (qRows + 7) / 8 * 8 : qRows * kFlashStatCopies;
+}
+// forward: temporaries of a block's statistics, of the sum of its output, and some of the former spread over blocks.
+constexpr int32_t FlashSpareFloats(int32_t qRows, int32_t dvPad, int32_t depth) {
+  const int32_t statistics = FlashStatFloats(qRows, depth), spread = kFlashSpreadRows * kFlashStatCopies * depth;
+  const int32_t sum = 8 + (qRows * dvPad / 64 + 7) / 8 * 8;
+  const int32_t most = statistics > spread ? statistics : spread;
+  return most > sum ? most : sum;
+}
+
+// Of kFlashWorkBytes the softmax of depth 1 needs none: it has buffers of its own.
+constexpr int32_t FlashForwardWorkBytes(int32_t depth) { return depth != 0 ? 0 : kFlashWorkBytes; }
+// Bytes of these, with strips of so many rows and floats.
+constexpr int32_t FlashSoftmaxBytes(int32_t stripRows, int32_t strip) {
+  const int32_t rowFloats = (stripRows + 7) / 8 * 8;
+  return 2 * (strip / 8 * 4 + stripRows * 32 + rowFloats * 4) + rowFloats * 4 + rowFloats * 32;
+}
+
 // Bytes that a row of drop_mask bits takes in UB: kvCols bits that start at any bit, and two bytes more.
 constexpr int32_t FlashDropRowBytes(int32_t kvCols) { return (kvCols / 8 + 4 + 31) / 32 * 32; }
 constexpr int32_t kFlashGeneratorRows = 4;  // rows whose dropout is generated at once
@@ -40,7 +66,8 @@ constexpr int32_t FlashGeneratorBytes(int32_t kvCols) { return kvCols * 4 + kFla
 constexpr int32_t kFlashCubeRows = 128;
 constexpr int32_t kFlashCubeCols = 128;
 constexpr int32_t FlashCubeSide(int64_t size, int32_t most) {
-  return size < most ? static_cast<int32_t>(size + 15) / 16 * 16 : most;
+  const int64_t sides = size > most ? (size + most - 1) / most : 1;
+  return static_cast<int32_t>((size + 16 * sides - 1) / (16 * sides) * 16);
 }
 constexpr int32_t FlashCubeDepth(int64_t K, int64_t elementBytes) {
   const int64_t unit = 32 / elementBytes, most = 32768 / (kFlashCubeCols * elementBytes);
@@ -112,7 +139,7 @@ constexpr bool FlashChangesScores(const FlashAttentionScoreShape& s) {
 }
 // Whether the numbers of keys and rows count: for a band, slopes, or columns beyond the last key.
 constexpr bool FlashNeedsIndex(const FlashAttentionScoreShape& s) {
-  return s.sparseMode != 0 || s.hasMask != 0 || s.pseType >= 2 || s.packed != 0 || s.Skv % kFlashColsUnit != 0;
+  return s.sparseMode != 0 || s.hasMask != 0 || s.pseType >= 2 || s.packed != 0 || s.Skv % kFlashCardCols != 0;
 }
 // Floats of the work strip: for a bias or a mask of the strip's size, or for the three temporaries of a group.
 constexpr int32_t FlashWorkFloats(const FlashAttentionScoreShape& s, int32_t stripRows, int32_t kvCols) {
@@ -129,9 +156,10 @@ struct FlashAttentionScoreTiles {
   int32_t outElements;  // of the buffer for probabilities or a few rows of output on their way out
   int32_t chunkRows;    // query rows of a unit, a multiple of qRows
   int32_t superRows;    // keys and values in L1 at a time, a multiple of kvCols; forward: keys, or a part of kvCols
-  int32_t valueRows;    // forward: values in L1 at a time, likewise
   int32_t walkRows;     // forward: keys that a block walks before the next one, a multiple of kvCols
   int32_t depth;        // 1: the cube is ahead of the vector unit; forward: only if walkRows are all keys
+  int32_t colsUnit;     // forward: the columns of a strip are a multiple of it
+  int32_t scorePlaces;  // forward: tasks with scores or probabilities in the workspace; depth 1 has one more place
   int32_t scoreRow;     // scores in the workspace: floats from one row to the next
   int32_t dPad;         // D and Dv rounded up to 16
   int32_t dvPad;
