@@ -40,6 +40,8 @@ ARGUMENTS = {
     "evt": ("HardEvent::MTE2_V", "HardEvent::V_S"),
     "event": ("HardEvent::MTE2_V", "HardEvent::V_S"),
     "pipe": ("PIPE_V", "PIPE_MTE2", "PIPE_MTE3", "PIPE_ALL"),
+    "CrossCoreSetFlag.pipe": ("PIPE_V", "PIPE_MTE2", "PIPE_MTE3", "PIPE_FIX"),
+    "modeId": ("0", "1", "2"),
     "A_TYPE": ("matmul::MatmulType<TPosition::GM, CubeFormat::ND, half, true>",),
     "B_TYPE": (
         "matmul::MatmulType<TPosition::GM, CubeFormat::ND, half, true>",

@@ -21,7 +21,7 @@ def build_checked(folder, name):
         ROOT / "build" / "obj" / "checked" / f"{source.stem}.o"
         for source_folder in (ROOT / "kernels" / "twin", ROOT / "kernels" / "twin" / "checked")
         for source in source_folder.glob("*.cpp")
-        if source.stem != "runtime"
+        if not source.stem.startswith("runtime")
     ]
     program = folder / name
     libraries = ROOT / "ms_ops_transformer" / "_lib"
@@ -36,4 +36,4 @@ def test_wrong_kernels(tmp_path):
     program = build_checked(tmp_path, "wrong_kernels")
     done = subprocess.run([program], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert int(re.search(r"(\d+) passed, 0 failed", done.stdout)[1]) == 61
+    assert int(re.search(r"(\d+) passed, 0 failed", done.stdout)[1]) == 85

@@ -6,6 +6,7 @@
 #ifndef MST_TWIN_CHECK_H_
 #define MST_TWIN_CHECK_H_
 
+#include "runtime.h"
 #include "types.h"
 
 #ifdef MST_TWIN_CHECKED
@@ -76,7 +77,16 @@ inline void ScalarWrite(const Tensor& /*tensor*/, uint64_t /*offset*/) {}
 inline void SetFlag(HardEvent /*event*/, int32_t /*id*/) {}
 inline void WaitFlag(HardEvent /*event*/, int32_t /*id*/) {}
 inline void Barrier(pipe_t /*pipe*/) {}
-inline void SyncAll() {}
+
+// Flags between cores and SyncAll: what a core tells the others, and what it hears of them.
+inline mst::Knowledge BeforeCrossCoreSet(int /*mode*/, pipe_t /*pipe*/, int /*id*/) { return {}; }
+inline void BeforeCrossCoreWait(int /*id*/) {}
+[[noreturn]] inline void CrossCoreWaitFails(int /*id*/) {
+  mst::KernelError("CrossCoreWaitFlag: the flag is never set, since all other cores have ended or wait");
+}
+inline void AfterCrossCoreWait(int /*id*/, const mst::Knowledge& /*known*/) {}
+inline mst::Knowledge BeforeSyncAll() { return {}; }
+inline void AfterSyncAll(const mst::Knowledge& /*known*/) {}
 
 // A Matmul object, its tiling and what its next IterateAll multiplies; nothing stands for the object but its address.
 // `l1Bytes`: of its operands that come from elsewhere.

@@ -14,13 +14,14 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <exception>
 #include <mutex>
 #include <new>
 #include <stdexcept>
 #include <string>
 #include <system_error>
 #include <thread>
+
+#include "runtime_launch.h"
 
 namespace mst {
 
@@ -99,107 +100,6 @@ CoreContext& ThisCore() {
 }
 
 void KernelError(const char* text) { throw std::logic_error(text); }
-
-// ---- one launch
-
-namespace {
-
-// Thrown into the cores that wait in SyncAll when another core fails: the first exception is the one that counts.
-struct LaunchAborted {};
-
-}  // namespace
-
-class LaunchState {
- public:
-  LaunchState(int cores, void (*fn)(void*, int), void* ctx) : cores_(cores), fn_(fn), ctx_(ctx) {}
-
-  // Takes cores until none is left. Called by every thread that takes part.
-  void Run() {
-    CoreContext& core = ThisCore();
-    int index;
-    while ((index = next_.fetch_add(1, std::memory_order_relaxed)) < cores_) {
-      if (failed_.load(std::memory_order_relaxed)) break;
-      core.blockIdx = index;
-      core.blockNum = cores_;
-      core.atomicAdd = false;
-      core.launch = this;
-      try {
-        fn_(ctx_, index);
-        Leave();
-      } catch (const LaunchAborted&) {
-      } catch (...) {
-        Fail(std::current_exception());
-      }
-    }
-    core.launch = nullptr;
-  }
-
-  void SetConcurrency(int threads) { threads_ = threads; }
-  int cores() const { return cores_; }
-
-  void Sync() {
-    if (cores_ == 1) return;
-    if (cores_ > threads_) {
-      throw std::logic_error("SyncAll: the launch has " + std::to_string(cores_) + " cores, but only " +
-                             std::to_string(threads_) + " threads run at once");
-    }
-    std::unique_lock<std::mutex> lock(mutex_);
-    const uint64_t phase = phase_;
-    ++waiting_;
-    if (waiting_ == cores_) {
-      waiting_ = 0;
-      ++phase_;
-      lock.unlock();
-      arrived_.notify_all();
-      return;
-    }
-    CheckReachable(lock);
-    arrived_.wait(lock, [&] { return phase_ != phase || failed_.load(std::memory_order_relaxed); });
-    if (phase_ == phase) throw LaunchAborted();
-  }
-
-  void RethrowError() {
-    if (error_) std::rethrow_exception(error_);
-  }
-
- private:
-  void Fail(std::exception_ptr error) {
-    std::lock_guard<std::mutex> lock(mutex_);
-    if (!failed_.exchange(true)) error_ = std::move(error);
-    arrived_.notify_all();
-  }
-
-  void Leave() {
-    std::unique_lock<std::mutex> lock(mutex_);
-    ++finished_;
-    CheckReachable(lock);
-  }
-
-  // The others can never meet a core that has ended: an error instead of a hang.
-  void CheckReachable(std::unique_lock<std::mutex>& /*held*/) {
-    if (waiting_ == 0 || waiting_ + finished_ < cores_ || failed_.exchange(true)) return;
-    error_ = std::make_exception_ptr(std::logic_error("SyncAll: some cores ended without it"));
-    arrived_.notify_all();
-  }
-
-  const int cores_;
-  void (*const fn_)(void*, int);
-  void* const ctx_;
-  int threads_ = 1;
-  std::atomic<int> next_{0};
-  std::atomic<bool> failed_{false};
-  std::mutex mutex_;
-  std::condition_variable arrived_;
-  uint64_t phase_ = 0;  // SyncAlls passed
-  int waiting_ = 0;     // cores in SyncAll
-  int finished_ = 0;    // cores that have ended
-  std::exception_ptr error_;
-};
-
-void SyncAllCores() {
-  LaunchState* launch = ThisCore().launch;
-  if (launch != nullptr) launch->Sync();
-}
 
 // ---- the pool
 
@@ -390,11 +290,24 @@ __attribute__((constructor)) void InitRuntime() {
 
 }  // namespace
 
+namespace {
+
+void Launch(LaunchState* launch) {
+  if (launch->cores() <= 0) return;
+  pool->Run(launch);
+  launch->Finish();
+}
+
+}  // namespace
+
 void LaunchKernel(int cores, void (*fn)(void* ctx, int core), void* ctx) {
-  if (cores <= 0) return;
-  LaunchState launch(cores, fn, ctx);
-  pool->Run(&launch);
-  launch.RethrowError();
+  LaunchState launch(cores, false, fn, ctx);
+  Launch(&launch);
+}
+
+void LaunchGroups(int groups, void (*fn)(void* ctx, int core), void* ctx) {
+  LaunchState launch(kGroupCores * groups, true, fn, ctx);
+  Launch(&launch);
 }
 
 int PoolThreads() { return pool->Threads(); }

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #define MST_RUNTIME_API __attribute__((visibility("default")))
@@ -59,8 +60,12 @@ class LaunchState;
 
 // The logical core that the calling thread runs at the moment.
 struct CoreContext {
+  int32_t index = 0;  // in the launch
   int32_t blockIdx = 0;
   int32_t blockNum = 1;
+  int32_t subBlockIdx = 0;  // in a group, of a vector core
+  int32_t subBlockNum = 1;
+  bool isCube = false;
   Arena ub;
   Arena l1;
   void* pipe = nullptr;           // the kernel's TPipe
@@ -75,8 +80,24 @@ MST_RUNTIME_API CoreContext& ThisCore();
 // skipped. A single core runs inline. Launches of several threads at once are run one after the other.
 MST_RUNTIME_API void LaunchKernel(int cores, void (*fn)(void* ctx, int core), void* ctx);
 
-// Barrier among all cores of the launch; needs them all running at once (cores <= PoolThreads()).
-MST_RUNTIME_API void SyncAllCores();
+// The same for kernels whose cube cores run too: each group has a cube core and two vector cores, in this order.
+constexpr int kGroupCores = 3;
+MST_RUNTIME_API void LaunchGroups(int groups, void (*fn)(void* ctx, int core), void* ctx);
+
+// "core 3" of a launch, or "cube core 1" of one in groups: as the kernel knows itself by GetBlockIdx.
+MST_RUNTIME_API std::string NameOfCore(int index);
+
+// What a core tells those that wait for it: the checked build's vector clock, merged by maximum. Empty in the fast one.
+using Knowledge = std::vector<uint32_t>;
+
+// Flags between cores, by mode and id as CrossCoreSetFlag has them. A set counts when all cores that set the flag
+// together have set it; then it can be waited for once by each that it reaches. Waiting needs all cores of the launch
+// running at once (at most PoolThreads()). False: the other cores have ended or wait as well.
+MST_RUNTIME_API void SetCrossCoreFlag(int mode, int id, const Knowledge& known);
+MST_RUNTIME_API bool WaitCrossCoreFlag(int id, Knowledge* known);
+
+// Barrier among all cores of the launch, or those of the caller's kind: sets a flag and waits for it.
+MST_RUNTIME_API Knowledge SyncAllCores(bool ownKind, const Knowledge& known);
 
 // Threads of the pool, the caller included: MS_OPS_NUM_THREADS, or the CPUs this process may use divided by the local
 // ranks of msrun.

@@ -16,10 +16,6 @@
 #define __cbuf__
 #define GM_ADDR __gm__ uint8_t*
 
-// A twin core is a cube core and its vector cores in one.
-#define ASCEND_IS_AIV constexpr(true)
-#define ASCEND_IS_AIC constexpr(false)
-
 // 16-bit floats convert explicitly, to and from float only; scalar arithmetic is done in float, as on the card.
 struct half {
   half() = default;

@@ -18,6 +18,7 @@ int main(int argc, char** argv) {
   twin_test::TestSorts();
   twin_test::TestCopies();
   twin_test::TestQueues();
+  twin_test::TestCrossCoreFlags();
   twin_test::TestPool(withFork);
   std::printf("%d passed, %d failed\n", twin_test::passed, twin_test::failed);
   return twin_test::failed == 0 ? 0 : 1;

@@ -124,6 +124,7 @@ void TestReductions();         // twin_test_reduce.cpp
 void TestSorts();              // twin_test_sort.cpp
 void TestCopies();             // twin_test_move.cpp
 void TestQueues();             // twin_test_runtime.cpp
+void TestCrossCoreFlags();     // twin_test_runtime.cpp
 void TestPool(bool withFork);  // twin_test_runtime.cpp
 
 }  // namespace twin_test

@@ -1,5 +1,5 @@
 // Copyright 2026 The ms_ops_transformer authors. SPDX-License-Identifier: Apache-2.0
-// Queues and events of a pipe; the thread pool, its errors and its scratch memory.
+// Queues and events of a pipe; flags between cores; the thread pool, its errors and its scratch memory.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -45,6 +45,171 @@ void TestQueues() {
   Check(pipe.FetchEventID(HardEvent::MTE2_V) == id, "a released event id comes back");
 }
 
+// ---- flags between cores
+
+namespace {
+
+template <typename Error>
+bool LaunchThrows(int cores, void (*fn)(void*, int), const char* text,
+                  decltype(mst::LaunchKernel) launch = mst::LaunchKernel) {
+  try {
+    launch(cores, fn, nullptr);
+  } catch (const Error& error) {
+    return std::string(error.what()).find(text) != std::string::npos;
+  }
+  return false;
+}
+
+// What cores write here, those that wait for them must see.
+struct Board {
+  int cube[2] = {};    // by group
+  int vector[4] = {};  // by vector core
+  std::atomic<int> wrong{0};
+
+  void Expect(bool ok) {
+    if (!ok) ++wrong;
+  }
+};
+
+constexpr int kRounds = 300;
+
+// Each round the cube core gives, its vector cores answer.
+void PingPong(void* ctx, int) {
+  Board& board = *static_cast<Board*>(ctx);
+  const int64_t block = GetBlockIdx();
+  for (int round = 1; round <= kRounds; ++round) {
+    if ASCEND_IS_AIC {
+      board.cube[block] = round;
+      CrossCoreSetFlag<2, PIPE_FIX>(3);
+      CrossCoreWaitFlag(4);
+      board.Expect(board.vector[2 * block] == round && board.vector[2 * block + 1] == round);
+    }
+    if ASCEND_IS_AIV {
+      CrossCoreWaitFlag(3);
+      board.Expect(board.cube[block / 2] == round);
+      board.vector[block] = round;
+      CrossCoreSetFlag<2, PIPE_MTE3>(4);
+    }
+  }
+}
+
+// Each round a vector core writes, and reads what the other one of its group (mode 1), or every one (mode 0), wrote.
+template <uint8_t modeId>
+void Exchange(void* ctx, int) {
+  Board& board = *static_cast<Board*>(ctx);
+  if ASCEND_IS_AIC
+    return;
+  const int64_t block = GetBlockIdx();
+  for (int round = 1; round <= kRounds; ++round) {
+    board.vector[block] = round;
+    CrossCoreSetFlag<modeId, PIPE_MTE3>(0);
+    CrossCoreWaitFlag(0);
+    for (int64_t other = 0; other < 4; ++other) {
+      board.Expect((modeId == 1 && other / 2 != block / 2) || board.vector[other] == round);
+    }
+    CrossCoreSetFlag<modeId, PIPE_MTE2>(1);
+    CrossCoreWaitFlag(1);
+  }
+}
+
+bool Agrees(decltype(PingPong) kernel) {
+  Board board;
+  mst::LaunchGroups(2, kernel, &board);
+  return board.wrong == 0;
+}
+
+}  // namespace
+
+void TestCrossCoreFlags() {
+  mst::SetPoolThreads(6);
+  Board board;
+  mst::LaunchGroups(
+      2,
+      [](void* ctx, int core) {
+        Board& b = *static_cast<Board*>(ctx);
+        const int64_t block = GetBlockIdx();
+        bool isCube = false;
+        if ASCEND_IS_AIC
+          isCube = true;
+        if ASCEND_IS_AIV
+          b.Expect(!isCube);
+        b.Expect(isCube == (core % 3 == 0) && GetBlockNum() == 2);
+        b.Expect(GetSubBlockNum() == (isCube ? 1 : 2));
+        b.Expect(block == (isCube ? core / 3 : core / 3 * 2 + GetSubBlockIdx()));
+        b.Expect(GetSubBlockIdx() == (isCube ? 0 : core % 3 - 1));
+        ++(isCube ? b.cube : b.vector)[block];
+      },
+      &board);
+  Check(board.wrong == 0 && board.cube[1] == 1 && board.vector[3] == 1, "cores of groups");
+  Check(Agrees(PingPong), "flags of mode 2");
+  Check(Agrees(Exchange<1>), "flags of mode 1");
+  Check(Agrees(Exchange<0>), "flags of mode 0");
+  const auto eachKind = [](void* ctx, int core) {  // the cube cores neither wait nor keep others waiting
+    Board& b = *static_cast<Board*>(ctx);
+    if ASCEND_IS_AIC
+      return;
+    b.vector[GetBlockIdx()] = 1;
+    SyncAll();
+    for (const int value : b.vector) b.Expect(value == 1);
+  };
+  Check(Agrees(eachKind), "SyncAll of vector cores");
+  const auto all = [](void* ctx, int core) {
+    Board& b = *static_cast<Board*>(ctx);
+    (core % 3 == 0 ? b.cube : b.vector)[GetBlockIdx()] = 1;
+    SyncAll<false>();
+    for (const int value : b.vector) b.Expect(value == 1);
+    for (const int value : b.cube) b.Expect(value == 1);
+  };
+  Check(Agrees(all), "SyncAll of all cores");
+
+  const auto aheadOfOthers = [](void*, int core) {  // sets may come before waits
+    for (int i = 0; i < 15; ++i) CrossCoreSetFlag<0, PIPE_MTE3>(10);
+    for (int i = 0; i < 15; ++i) CrossCoreWaitFlag(10);
+  };
+  Check(Agrees(aheadOfOthers), "15 flags at once");
+  using Error = std::logic_error;
+  const auto throws = [](decltype(PingPong) kernel, const char* text) {
+    return LaunchThrows<Error>(2, kernel, text, mst::LaunchGroups);
+  };
+  const auto oneSets = [](void*, int core) {
+    if (core == 1) CrossCoreSetFlag<2, PIPE_MTE3>(5);
+    if (core == 0) CrossCoreWaitFlag(5);
+  };
+  Check(throws(oneSets, "CrossCoreWaitFlag: the flag is never set"),
+        "a set of one vector core does not reach the cube");
+  const auto circle = [](void*, int core) {
+    CrossCoreWaitFlag(core % 3 == 0 ? 6 : 7);
+    if ASCEND_IS_AIC
+      CrossCoreSetFlag<2, PIPE_FIX>(7);
+    if ASCEND_IS_AIV
+      CrossCoreSetFlag<2, PIPE_MTE3>(6);
+  };
+  Check(throws(circle, "CrossCoreWaitFlag: the flag is never set"), "cores that wait for each other");
+  const auto syncAndFlag = [](void*, int core) {
+    if (core == 0) SyncAll<false>();
+    if (core != 0) CrossCoreWaitFlag(0);
+  };
+  Check(throws(syncAndFlag, "SyncAll: the other cores ended without it"), "one in SyncAll, the others wait for a flag");
+  const auto left = [](void*, int core) {
+    if (core == 3) CrossCoreSetFlag<2, PIPE_FIX>(9);
+    if (core == 4) CrossCoreWaitFlag(9);
+  };
+  Check(throws(left, "flag 9 of vector core 3 is still set"), "a flag that one of two waits for");
+  const auto half = [](void*, int core) {
+    if (core == 4) CrossCoreSetFlag<1, PIPE_MTE3>(9);
+  };
+  Check(throws(half, "flag 9 was set by some of the cores"), "a flag that one of two sets");
+  const auto plain = [](void*, int) { CrossCoreSetFlag<2, PIPE_MTE3>(0); };
+  Check(LaunchThrows<Error>(2, plain, "mode 2 is for cores in groups"), "mode 2 without groups");
+  const auto cube = [](void*, int core) {
+    if (core == 0) CrossCoreSetFlag<1, PIPE_FIX>(0);
+  };
+  Check(throws(cube, "mode 1 is for vector cores"), "mode 1 of a cube core");
+  mst::SetPoolThreads(5);
+  Check(throws(circle, "6 cores, but only 5 threads"), "fewer threads than cores that wait");
+  mst::SetPoolThreads(0);
+}
+
 // ---- the pool
 
 namespace {
@@ -67,16 +232,6 @@ bool LaunchAll(int cores) {
     if (counter.seen[i] != 1) return false;
   }
   return counter.runs == cores;
-}
-
-template <typename Error>
-bool LaunchThrows(int cores, void (*fn)(void*, int), const char* text) {
-  try {
-    mst::LaunchKernel(cores, fn, nullptr);
-  } catch (const Error& error) {
-    return std::string(error.what()).find(text) != std::string::npos;
-  }
-  return false;
 }
 
 }  // namespace

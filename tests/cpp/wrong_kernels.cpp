@@ -28,7 +28,7 @@ std::string Run(const Case& c) {
                                    {"y", yData.data(), kFloats * 4, mst::GmRole::kOutput}};
   mst_launch_begin(mst::FindPlatform("ascend910b1"), buffers, 2);
   try {
-    mst::LaunchKernel(c.cores, RunKernel, const_cast<Case*>(&c));
+    (c.inGroups ? mst::LaunchGroups : mst::LaunchKernel)(c.cores, RunKernel, const_cast<Case*>(&c));
   } catch (const std::exception& error) {
     return error.what();
   }
@@ -50,10 +50,11 @@ bool Check(const Case& c, const std::string& file) {
 
 int main() {
   using namespace wrong;   // NOLINT: the one user
-  mst::SetPoolThreads(2);  // the cores of a case run at once
+  mst::SetPoolThreads(6);  // the cores of a case run at once
   int passed = 0, failed = 0;
   for (const Case& c : kLimits) (Check(c, "wrong_kernels_limits.cpp") ? passed : failed) += 1;
   for (const Case& c : kOrder) (Check(c, "wrong_kernels_order.cpp") ? passed : failed) += 1;
+  for (const Case& c : kCross) (Check(c, "wrong_kernels_cross.cpp") ? passed : failed) += 1;
   for (const Case& c : kValues) (Check(c, "wrong_kernels_values.cpp") ? passed : failed) += 1;
   std::printf("%d passed, %d failed\n", passed, failed);
   return failed == 0 ? 0 : 1;

@@ -36,10 +36,12 @@ struct Case {
   std::vector<const char*> fragments;  // none: the kernel is right
   bool hasLine;
   int cores = 1;
+  bool inGroups = false;  // of a cube core and two vector cores: `cores` groups
 };
 
 extern const std::vector<Case> kLimits;  // of instructions, buffers, queues and flags
 extern const std::vector<Case> kOrder;   // of instructions, on one core and between two
+extern const std::vector<Case> kCross;   // of cores in groups, and flags between them
 extern const std::vector<Case> kValues;  // that were never written
 
 }  // namespace wrong

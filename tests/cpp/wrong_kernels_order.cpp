@@ -209,7 +209,7 @@ const std::vector<Case> kOrder = {
        DataCopy(f.y[GetBlockIdx() * 248], t, 256);
        f.out.FreeTensor(t);
      },
-     {"DataCopy", "writes bytes [992, 1024) of 'y'", "without a SyncAll"},
+     {"DataCopy", "writes bytes [992, 1024) of 'y'", "no SyncAll, and no flag between cores, orders them"},
      false,
      2},
     {"a core reads what another writes",
@@ -226,7 +226,7 @@ const std::vector<Case> kOrder = {
        DataCopy(u, f.y[248], 16);
        f.in.FreeTensor(u);
      },
-     {"of 'y'", "reads", "writes", "without a SyncAll"},
+     {"of 'y'", "reads", "writes", "no SyncAll, and no flag between cores, orders them"},
      false,
      2},
     {"right: a SyncAll in between",

@@ -254,9 +254,8 @@ void Violation(const char* name, const char* format, ...) {
   va_start(args, format);
   std::vsnprintf(text, sizeof(text), format, args);
   va_end(args);
-  mst::KernelError((std::string(name) + ": " + text + " (core " + std::to_string(mst::ThisCore().blockIdx) + ", " +
-                    LineOf(SiteHere()) + ")")
-                       .c_str());
+  const std::string core = mst::NameOfCore(mst::ThisCore().index);
+  mst::KernelError((std::string(name) + ": " + text + " (" + core + ", " + LineOf(SiteHere()) + ")").c_str());
 }
 
 Range Count(int64_t count) { return {count < 0 ? count - 1 : count, 0, 0, nullptr}; }
@@ -275,6 +274,7 @@ void Inspect(pipe_t pipe, const char* name, const Range& range, const Operand* o
   thread_local std::vector<Place> places;
   thread_local std::vector<Spans> spans;
   InspectRange(name, range, operands, count);
+  InspectLane(name, LaneOf(pipe));
   const Issued issued = Begin(LaneOf(pipe), name, SiteHere());
   if (IsCosting()) {
     ChargeInstruction(&CheckedCore(), StepOf(issued), range, operands, count);
@@ -359,15 +359,6 @@ void Barrier(pipe_t pipe) {
   }
 }
 
-void SyncAll() {
-  if (IsSwitchedOff("SyncAll")) return;
-  Core& core = CheckedCore();
-  core.timeline.BarrierAll();
-  if (IsCosting()) ChargeSyncAll(&core);
-  PublishGlobal("SyncAll", &core);
-  ++core.phase;
-}
-
 void NewMatmul(const void* matmul, const TCubeTiling& tiling, int64_t l1Bytes) {
   Core& core = CheckedCore();
   core.matmuls[matmul] = {tiling, {}};
@@ -397,7 +388,8 @@ void PipeBegin() {
   for (auto& ids : core.events) {
     for (Event& event : ids) event.isSet = false;
   }
-  core.timeline.Reset();
+  EnterLaunch(&core);
+  core.timeline.BarrierAll();
   core.matmuls.clear();
   if (IsCosting()) BeginTrace(&core);
   BeginGlobal(&core);
@@ -431,7 +423,7 @@ void NewBuffer(const void* queue, TPosition position, uint8_t* base, uint32_t by
   const bool inL1 = AscendC::detail::IsL1(position);
   const std::string name = std::string(NameOf(position)) + " buffer " + std::to_string(core.used);
   // A kernel with a Matmul runs on two vector cores and the cube core that they share: L1 has a buffer for each.
-  const bool isTwice = inL1 && !core.matmuls.empty() && !CheckedPlatform().isCpu();
+  const bool isTwice = inL1 && !core.matmuls.empty() && !CheckedPlatform().isCpu() && !mst::ThisCore().isCube;
   Take(inL1, name + (isTwice ? ", once for each vector core," : ""), isTwice ? 2 * int64_t{bytes} : bytes);
   std::memset(base, kPoison, bytes);
   if (core.used == core.buffers.size()) core.buffers.emplace_back();

@@ -7,6 +7,7 @@
 
 #include "inside.h"
 #include "kernel_tiling/kernel_tiling.h"
+#include "runtime.h"
 
 namespace AscendC {
 namespace check {
@@ -150,7 +151,13 @@ void ScalarWrite(const Tensor& tensor, uint64_t offset) {
 void SetFlag(HardEvent event, int32_t id);
 void WaitFlag(HardEvent event, int32_t id);
 void Barrier(pipe_t pipe);
-void SyncAll();
+
+mst::Knowledge BeforeCrossCoreSet(int mode, pipe_t pipe, int id);
+void BeforeCrossCoreWait(int id);
+[[noreturn]] void CrossCoreWaitFails(int id);
+void AfterCrossCoreWait(int id, const mst::Knowledge& known);
+mst::Knowledge BeforeSyncAll();
+void AfterSyncAll(const mst::Knowledge& known);
 
 void NewMatmul(const void* matmul, const TCubeTiling& tiling, int64_t l1Bytes);
 void BeginMatmul(const void* matmul, int32_t m, int32_t n, int32_t k);

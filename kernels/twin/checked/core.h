@@ -3,6 +3,7 @@
 #ifndef MST_TWIN_CHECKED_CORE_H_
 #define MST_TWIN_CHECKED_CORE_H_
 
+#include <array>
 #include <deque>
 #include <map>
 #include <string>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "common/cpu_entry.h"
+#include "runtime.h"
 #include "shadow.h"
 #include "timeline.h"
 #include "trace.h"
@@ -48,6 +50,17 @@ struct Matmul {
   Clock done;  // what its last IterateAll promises
 };
 
+// What a core knows of each core of its launch: the instructions that are complete, and how often it has waited for
+// each flag. A vector clock over cores, flat since the runtime hands it on; cores of which nothing is known may be left
+// out.
+constexpr int kCrossCoreIds = 11;  // the others are for SyncAll (11 to 14) and Matmul objects (15)
+struct CoreClock {
+  Clock done;
+  std::array<uint32_t, kCrossCoreIds> waits;
+};
+CoreClock ClockOf(const mst::Knowledge& known, int core);
+void SetClock(mst::Knowledge* known, int core, const CoreClock& clock);
+
 struct Core {
   std::deque<Buffer> buffers;
   size_t used = 0;  // of those; the others are kept for the next core
@@ -55,11 +68,12 @@ struct Core {
   int64_t l1Bytes = 0;  // with what the other vector core and the Matmul objects take
   Event events[static_cast<int>(HardEvent::MAX)][kEventIds] = {};
   Timeline timeline;
-  // Of each tensor of the launch that kernels may write: what this core has done to it since the last SyncAll.
+  // Of each tensor of the launch that kernels may write: what this core has done to it.
   std::vector<Shadow> gm;
   uint64_t launch = 0;
-  int blockIdx = 0;
-  int phase = 0;                          // SyncAlls passed in this launch
+  int index = 0;                          // in the launch
+  mst::Knowledge known;                   // of the other cores, and of its own waits
+  uint32_t sets[2][kCrossCoreIds] = {};   // of flags between cores, those of mode 2 apart
   std::map<const void*, Matmul> matmuls;  // by the address of the kernel's object
 
   // For the costs.
@@ -74,17 +88,23 @@ Core& CheckedCore();
 // Throws: an instruction broke a rule. Names it, the core and the line of the kernel.
 [[noreturn]] __attribute__((format(printf, 2, 3))) void Violation(const char* name, const char* format, ...);
 
+// In a group the cube core has no vector unit, no unified buffer and nothing that copies from there; a vector core has
+// no cube, since its group's cube core runs the kernel itself.
+void InspectLane(const char* name, Lane lane);
+
 // A tensor of the launch that holds `address`, or nullptr.
 const mst::GmBuffer* GmBufferAt(uint64_t address);
 const mst::Platform& CheckedPlatform();
 
-// The core begins with its TPipe; it arrives at SyncAll, or ends: what it did to global memory is held against what
-// the other cores did between the same two SyncAlls.
+// Whoever comes from another launch, or was another core of it, knows nothing.
+void EnterLaunch(Core* core);
+// The core begins with its TPipe. When it tells other cores something, hears of them, or ends, what it has done to
+// global memory since then is held against what the others did.
 void BeginGlobal(Core* core);
 void PublishGlobal(const char* name, Core* core);
 // What this core knows of `gm`, nullptr for a tensor that no kernel may write.
 Shadow* GlobalShadow(Core* core, const mst::GmBuffer& gm);
-// Whether other cores wrote all of `span` before a SyncAll that this one has passed.
+// Whether other cores wrote all of `span`, as this one knows.
 bool IsPublished(const Core& core, const mst::GmBuffer& gm, const Span& span);
 
 }  // namespace check

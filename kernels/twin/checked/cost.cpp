@@ -170,13 +170,14 @@ void ChargeScalarWait(Core* core, const char* name, Site site) {
 void ChargeSyncAll(Core* core) { core->trace.steps.push_back({"SyncAll", 0, {}, Step::kSyncAll, kScalar}); }
 
 void BeginTrace(Core* core) {
+  core->timeline.Reset();
   core->trace = {};
   core->pendingIssues = 0;
   core->scalarLines.clear();
 }
 
 void PublishTrace(Core* core) {
-  core->trace.core = core->blockIdx;
+  core->trace.core = core->index;
   core->trace.ubBytes = core->ubBytes;
   core->trace.l1Bytes = core->l1Bytes;
   AddTrace(std::move(core->trace));

@@ -1,29 +1,32 @@
 // Copyright 2026 The ms_ops_transformer authors. SPDX-License-Identifier: Apache-2.0
-// Global memory between cores: two cores that touch the same bytes between the same two SyncAlls may do so in any
-// order.
+// Global memory between cores: two cores that touch the same bytes do so in any order, unless one of them has heard of
+// the other, by a SyncAll or by flags, what it did.
 #include <algorithm>
+#include <cstring>
+#include <memory>
 #include <mutex>
 
 #include "core.h"
 #include "cost_launch.h"
-#include "runtime.h"
 
 namespace AscendC {
 namespace check {
 namespace {
 
 struct Access {
-  Span span;
-  uint8_t touched;
+  Segment what;
   Timeline::Instruction by;
 };
 
-// What one core did to one tensor between two SyncAlls.
+// What one core did to one tensor while it knew the same of the others.
 struct Record {
   int core;
-  int phase;
+  std::shared_ptr<const mst::Knowledge> known;
+  Clock end;                     // all that the core had issued
   std::vector<Access> accesses;  // ascending
 };
+
+constexpr size_t kClockWords = kLanes + kCrossCoreIds;  // of a core
 
 struct Launch {
   std::mutex mutex;
@@ -44,18 +47,44 @@ const char* Verb(unsigned touched) {
   return (touched & kTouchAdd) != 0 ? "adds to" : "reads";
 }
 
+// The last accesses to `segment` that must not be in any order with one that did `touched`.
+Clock OpposedTo(unsigned touched, const Segment& segment) {
+  Clock clock = segment.write;
+  for (int lane = 0; lane < kLanes; ++lane) {
+    if (touched != kTouchAdd) clock[lane] = std::max(clock[lane], segment.add[lane]);
+    if (touched != kTouchRead) clock[lane] = std::max(clock[lane], segment.read[lane]);
+  }
+  return clock;
+}
+
+bool Covers(const mst::Knowledge& known, int core, const Clock& clock) {
+  const Clock done = ClockOf(known, core).done;
+  for (int lane = 0; lane < kLanes; ++lane) {
+    if (clock[lane] > done[lane]) return false;
+  }
+  return true;
+}
+
 void Compare(const char* name, const mst::GmBuffer& gm, const Record& own, const Record& other) {
+  if (Covers(*own.known, other.core, other.end)) return;
   size_t j = 0;
-  for (const Access& a : own.accesses) {
-    while (j < other.accesses.size() && other.accesses[j].span.end <= a.span.begin) ++j;
-    for (size_t i = j; i < other.accesses.size() && other.accesses[i].span.begin < a.span.end; ++i) {
-      const Access& b = other.accesses[i];
-      if (MayMeet(a.touched, b.touched)) continue;
-      Violation(name, "%s (%s) %s bytes [%ld, %ld) of '%s', which %s (%s) of core %d %s as well without a SyncAll",
-                a.by.name, LineOf(a.by.site).c_str(), Verb(a.touched),
+  for (const Access& access : own.accesses) {
+    const Segment& a = access.what;
+    while (j < other.accesses.size() && other.accesses[j].what.span.end <= a.span.begin) ++j;
+    for (size_t i = j; i < other.accesses.size() && other.accesses[i].what.span.begin < a.span.end; ++i) {
+      const Segment& b = other.accesses[i].what;
+      const Timeline::Instruction& by = other.accesses[i].by;
+      if (MayMeet(a.touched, b.touched) || Covers(*own.known, other.core, OpposedTo(a.touched, b)) ||
+          Covers(*other.known, own.core, OpposedTo(b.touched, a))) {
+        continue;
+      }
+      Violation(name,
+                "%s (%s) %s bytes [%ld, %ld) of '%s', which %s (%s) of %s %s as well: no SyncAll, and no flag between "
+                "cores, orders them",
+                access.by.name, LineOf(access.by.site).c_str(), Verb(a.touched),
                 static_cast<long>(std::max(a.span.begin, b.span.begin)),
-                static_cast<long>(std::min(a.span.end, b.span.end)), gm.name, b.by.name, LineOf(b.by.site).c_str(),
-                other.core, Verb(b.touched));
+                static_cast<long>(std::min(a.span.end, b.span.end)), gm.name, by.name, LineOf(by.site).c_str(),
+                mst::NameOfCore(other.core).c_str(), Verb(b.touched));
     }
   }
 }
@@ -83,12 +112,36 @@ const mst::GmBuffer* GmBufferAt(uint64_t address) {
   return nullptr;
 }
 
+CoreClock ClockOf(const mst::Knowledge& known, int core) {
+  CoreClock clock = {};
+  const auto at = static_cast<size_t>(core) * kClockWords;
+  if (at + kClockWords > known.size()) return clock;
+  std::copy_n(&known[at], kLanes, clock.done.begin());
+  std::copy_n(&known[at + kLanes], kCrossCoreIds, clock.waits.begin());
+  return clock;
+}
+
+void SetClock(mst::Knowledge* known, int core, const CoreClock& clock) {
+  const auto at = static_cast<size_t>(core) * kClockWords;
+  known->resize(std::max(known->size(), at + kClockWords));
+  std::copy_n(clock.done.begin(), kLanes, &(*known)[at]);
+  std::copy_n(clock.waits.begin(), kCrossCoreIds, &(*known)[at + kLanes]);
+}
+
+void EnterLaunch(Core* core) {
+  const uint64_t launch = TheLaunch().number;
+  const int index = mst::ThisCore().index;
+  if (core->launch == launch && core->index == index) return;
+  core->launch = launch;
+  core->index = index;
+  core->timeline.Reset();
+  core->known.clear();
+  std::memset(core->sets, 0, sizeof(core->sets));
+  core->gm.clear();
+}
+
 void BeginGlobal(Core* core) {
   const Launch& launch = TheLaunch();
-  const int blockIdx = mst::ThisCore().blockIdx;
-  if (core->launch != launch.number || core->blockIdx != blockIdx) core->phase = 0;
-  core->launch = launch.number;
-  core->blockIdx = blockIdx;
   core->gm.resize(launch.buffers.size());
   for (size_t i = 0; i < launch.buffers.size(); ++i) {
     const mst::GmBuffer& gm = launch.buffers[i];
@@ -103,17 +156,17 @@ Shadow* GlobalShadow(Core* core, const mst::GmBuffer& gm) {
 
 void PublishGlobal(const char* name, Core* core) {
   Launch& launch = TheLaunch();
+  const auto known = std::make_shared<const mst::Knowledge>(core->known);
   for (size_t i = 0; i < core->gm.size(); ++i) {
-    Record record = {core->blockIdx, core->phase, {}};
+    Record record = {core->index, known, core->timeline.Issued(), {}};
     for (const Segment& segment : core->gm[i].segments()) {
-      if (segment.touched == 0) continue;
-      record.accesses.push_back({segment.span, segment.touched, LastOf(core->timeline, segment)});
+      if (segment.touched != 0) record.accesses.push_back({segment, LastOf(core->timeline, segment)});
     }
-    core->gm[i].ForgetOrder();
+    core->gm[i].ForgetTouches();
     if (record.accesses.empty()) continue;
     const std::lock_guard<std::mutex> lock(launch.mutex);
     for (const Record& other : launch.records[i]) {
-      if (other.core != record.core && other.phase == record.phase) Compare(name, launch.buffers[i], record, other);
+      if (other.core != record.core) Compare(name, launch.buffers[i], record, other);
     }
     launch.records[i].push_back(std::move(record));
   }
@@ -126,9 +179,11 @@ bool IsPublished(const Core& core, const mst::GmBuffer& gm, const Span& span) {
   for (bool moved = true; moved && from < span.end;) {
     moved = false;
     for (const Record& record : launch.records[static_cast<size_t>(&gm - launch.buffers.data())]) {
-      if (record.core == core.blockIdx || record.phase >= core.phase) continue;
-      for (const Access& a : record.accesses) {
+      if (record.core == core.index) continue;
+      for (const Access& access : record.accesses) {
+        const Segment& a = access.what;
         if (a.span.begin > from || a.span.end <= from || (a.touched & ~kTouchRead) == 0) continue;
+        if (!Covers(core.known, record.core, OpposedTo(kTouchRead, a))) continue;
         from = a.span.end;
         moved = true;
       }

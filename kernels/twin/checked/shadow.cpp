@@ -136,11 +136,14 @@ void Shadow::Undefine(const Spans& spans) {
   if (!spans.empty()) Update(spans, [](Segment* s) { s->defined = false; });
 }
 
+void Shadow::ForgetTouches() {
+  for (Segment& segment : segments_) segment.touched = 0;
+}
+
 void Shadow::ForgetOrder() {
   changed_.clear();
   for (Segment segment : segments_) {
     segment.write = segment.add = segment.read = {};
-    segment.touched = 0;
     Append(&changed_, segment, segment.span.begin, segment.span.end);
   }
   segments_.swap(changed_);

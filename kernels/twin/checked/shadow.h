@@ -25,7 +25,7 @@ struct Segment {
   Clock write;  // per lane, the number of the last instruction that wrote these bytes; 0: none
   Clock add;    // the same of additions to global memory, which may come in any order
   Clock read;
-  uint8_t touched;  // Touch bits, until ForgetOrder
+  uint8_t touched;  // Touch bits, until ForgetTouches
   bool defined;     // whether they hold a value
 };
 
@@ -52,6 +52,7 @@ class Shadow {
   void FindUndefined(const Span& span, Spans* found) const;
   // `spans` lose their value.
   void Undefine(const Spans& spans);
+  void ForgetTouches();
   // Everything so far is complete.
   void ForgetOrder();
 

@@ -113,9 +113,13 @@ void Timeline::Join(Lane lane, const Clock& clock) {
 void Timeline::Barrier(Lane lane) { known_[lane][lane] = static_cast<uint32_t>(issued_[lane].size()); }
 
 void Timeline::BarrierAll() {
+  for (Clock& known : known_) known = Issued();
+}
+
+Clock Timeline::Issued() const {
   Clock all;
   for (int lane = 0; lane < kLanes; ++lane) all[lane] = static_cast<uint32_t>(issued_[lane].size());
-  for (Clock& known : known_) known = all;
+  return all;
 }
 
 }  // namespace check

@@ -46,6 +46,8 @@ class Timeline {
   void Join(Lane lane, const Clock& clock);
   void Barrier(Lane lane);
   void BarrierAll();
+  // Of each lane, the number of the last instruction.
+  Clock Issued() const;
 
   const Instruction& At(Lane lane, uint32_t number) const { return issued_[lane][number - 1]; }
 
