@@ -306,7 +306,10 @@ const std::vector<Case> kCross = {
      1,
      true},
     {"a flag of SyncAll",
-     [](Fixture&) { BREAKS CrossCoreSetFlag<0, PIPE_MTE3>(11); },
+     [](Fixture&) {
+       BREAKS CrossCoreSetFlag<0, PIPE_MTE3>(11);
+       CrossCoreWaitFlag(11);
+     },
      {"CrossCoreSetFlag: flag id must be from 0 to 10, but is 11"},
      true},
     {"vector unit of a cube core",
@@ -323,7 +326,10 @@ const std::vector<Case> kCross = {
      [](Fixture& f) {
        if ASCEND_IS_AIV
          return;
-       LocalTensor<float> t = f.out.AllocTensor<float>();
+       LocalTensor<float> t = f.calc.Get<float>();
+       DataCopy(t, f.x, 256);
+       SetFlag<HardEvent::MTE2_MTE3>(0);
+       WaitFlag<HardEvent::MTE2_MTE3>(0);
        BREAKS DataCopy(f.y, t, 256);
      },
      {"DataCopy: is for pipe MTE3, which a cube core lacks"},
@@ -332,9 +338,11 @@ const std::vector<Case> kCross = {
      true},
     {"a flag on the vector unit of a cube core",
      [](Fixture&) {
-       if ASCEND_IS_AIV
-         return;
-       BREAKS CrossCoreSetFlag<2, PIPE_V>(0);
+       if ASCEND_IS_AIV {
+         CrossCoreWaitFlag(0);
+       } else {
+         BREAKS CrossCoreSetFlag<2, PIPE_V>(0);
+       }
      },
      {"CrossCoreSetFlag: is for pipe V, which a cube core lacks"},
      true,
@@ -345,7 +353,7 @@ const std::vector<Case> kCross = {
        if ASCEND_IS_AIC
          return;
        if (GetBlockIdx() > 0) return;
-       BREAKS Multiply(f, f.x);
+       Multiply(f, f.x);
      },
      {"IterateAll: is for the cube, which a vector core lacks", "vector core 0"},
      false,
