@@ -37,6 +37,13 @@ const std::vector<Case> kLimits = {
      },
      {"Add", "repeat must be from 1 to 255, but is 0"},
      true},
+    {"compare of a part of a repeat",
+     [](Fixture& f) {
+       LocalTensor<float> t = f.calc.Get<float>();
+       BREAKS CompareScalar(t[128].ReinterpretCast<uint8_t>(), t, 0.0f, CMPMODE::EQ, uint32_t{96});
+     },
+     {"CompareScalar", "count must fill whole repeats of 256 bytes, but 96 elements have 384"},
+     true},
     {"mask too wide",
      [](Fixture& f) {
        LocalTensor<float> t = f.calc.Get<float>();

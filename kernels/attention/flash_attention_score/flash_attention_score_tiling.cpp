@@ -234,7 +234,8 @@ Status FlashAttentionScoreTiling(const FlashAttentionScoreProblem& problem, cons
   tiling->head.cores = static_cast<int32_t>(cores);
 
   const int64_t blocks = CeilDiv(t.chunkRows, t.qRows) * G;
-  const int64_t stateBytes = oneWalk ? 0 : blocks * t.qRows * (t.dvPad + 2 * kFlashStatCopies) * 4;
+  const int64_t stateBytes =
+      oneWalk ? 0 : blocks * (int64_t{t.qRows} * t.dvPad + 2 * FlashStatFloats(t.qRows, t.depth)) * 4;
   const int64_t queryRows = RoundUp(t.qRows, kFlashFractalRows);
   tiling->denseBytes =
       RowsAreFarApart(s) ? (t.superRows * (t.dPad + t.dvPad) + queryRows * t.dPad) * problem.elementBytes : 0;

@@ -35,8 +35,9 @@ constexpr int32_t FlashGradKeyPlaces(int32_t cut) { return cut == kFlashGradRang
 constexpr int32_t FlashPlaces(int32_t depth) { return 2 * depth + 1; }
 // forward: floats of a row's maximum, sum or factor in UB. SoftmaxFlashV2, which depth 0 uses, wants blocks.
 constexpr int32_t FlashStatWidth(int32_t depth) { return depth != 0 ? 1 : kFlashStatCopies; }
+// forward: of a block of rows; a compare works on 64 floats at a time.
 constexpr int32_t FlashStatFloats(int32_t qRows, int32_t depth) {
-  return depth != 0 ? (qRows + 7) / 8 * 8 : qRows * kFlashStatCopies;
+  return (qRows * FlashStatWidth(depth) + 63) / 64 * 64;
 }
 // forward: temporaries of a block's statistics, of the sum of its output, and some of the former spread over blocks.
 constexpr int32_t FlashSpareFloats(int32_t qRows, int32_t dvPad, int32_t depth) {

@@ -175,6 +175,15 @@ Issued Begin(Lane lane, const char* name, Site site) {
 
 // Limits of the instruction itself.
 void InspectRange(const char* name, const Range& range, const Operand* operands, int count) {
+  if (range.count >= 0 && IsCompare(name)) {
+    int bytes = 0;
+    for (int i = 0; i < count; ++i) bytes = std::max(bytes, operands[i].elementBytes);
+    if (range.count * bytes % ONE_REPEAT_BYTE_SIZE != 0) {
+      Violation(name, "count must fill whole repeats of %d bytes, but %ld elements have %ld bytes",
+                static_cast<int>(ONE_REPEAT_BYTE_SIZE), static_cast<long>(range.count),
+                static_cast<long>(range.count * bytes));
+    }
+  }
   if (range.count >= 0) return;
   if (range.count < -1) Violation(name, "count is %ld", static_cast<long>(range.count));
   if (range.repeat < 1 || range.repeat > kMaxRepeat) {
