@@ -115,6 +115,7 @@ CASES = [
     case("empty_batch", B=0, Sq=4, Skv=3),
     case("no_queries", Sq=0, Skv=3, zeros=True),
     case("no_keys", Sq=3, Skv=0, stats=True, zeros=True),
+    case("rows_that_end_in_a_repeat", N=1, Sq=165, Skv=33, D=208, dtypes=("float16", "bfloat16")),
 ]
 
 

@@ -1,6 +1,6 @@
 // Copyright 2026 The ms_ops_transformer authors. SPDX-License-Identifier: Apache-2.0
-// Rows of key or value (or, in the gradient, query and dy) in L1 as the right operand of a Matmul, the Matmul, and its
-// cube tiling.
+// Rows of query, key or value (or, in the gradient, dy) in L1 as an operand of a Matmul, the Matmul, and its cube
+// tiling.
 #ifndef MST_ATTENTION_FLASH_ATTENTION_SCORE_OPERAND_H_
 #define MST_ATTENTION_FLASH_ATTENTION_SCORE_OPERAND_H_
 

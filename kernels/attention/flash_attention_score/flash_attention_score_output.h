@@ -2,8 +2,8 @@
 // Running maximum, sum and output of a block of query rows.
 //
 // UB: output [qRows, dvPad] whose columns beyond Dv are 0; maximum and sum [qRows, 8] of a block; alpha [qRows, 8] of a
-// task. With depth 1 there are two of each, since the products of the block or task before are still to come, and a row
-// has one float of each, which a few rows at a time are spread to 8.
+// task. With depth 1 there are FlashPlaces of these statistics, since products of blocks and tasks before are still to
+// come, and a row has one float of each, which is spread to 8 for a few rows at a time.
 #ifndef MST_ATTENTION_FLASH_ATTENTION_SCORE_OUTPUT_H_
 #define MST_ATTENTION_FLASH_ATTENTION_SCORE_OUTPUT_H_
 

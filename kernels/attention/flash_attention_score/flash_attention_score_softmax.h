@@ -6,7 +6,7 @@
 // After every instruction that another one needs, the vector unit stands still for as long as its result takes. So the
 // sum of a strip is finished between the instructions for the maximum of the next one, together with whatever else the
 // caller has to do there. Statistics have one float for each row here.
-// UB: for maximum and sum each an eighth of a strip and a block for each row, five rows of floats, a block for each
+// UB: for maximum and sum each an eighth of a strip and a block for each row, three columns of floats, a block for each
 // row.
 #ifndef MST_ATTENTION_FLASH_ATTENTION_SCORE_SOFTMAX_H_
 #define MST_ATTENTION_FLASH_ATTENTION_SCORE_SOFTMAX_H_

@@ -2,7 +2,7 @@
 // A strip of scores in UB: from products of queries and keys to scaled, biased and masked scores.
 //
 // type 1: S = scale * (A + pse); types 0, 2, 3: S = scale * A, then softcap, then + pse or + slope bias; hidden: -inf.
-// A strip is `rows` x `tile.colsPad` floats, one row after the other; colsPad is a multiple of 32 and what lies in
+// A strip is `rows` x `tile.colsPad` floats, one row after the other; colsPad is a multiple of colsUnit; what lies in
 // columns [cols, colsPad) is hidden as well.
 // UB: index strip, one raw strip of real_shift or attn_mask, work strip, bits.
 #ifndef MST_ATTENTION_FLASH_ATTENTION_SCORE_STRIP_H_

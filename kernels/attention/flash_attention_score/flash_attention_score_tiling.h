@@ -31,7 +31,8 @@ constexpr int32_t FlashGradPlaces(int32_t depth) { return 3 * depth + 1; }
 // gradient: times keyRows keys whose dk and dv are in the workspace: a range is written while the next one is summed.
 constexpr int32_t FlashGradKeyPlaces(int32_t cut) { return cut == kFlashGradRanges ? 2 : 1; }
 
-// forward: tasks that have products or factors at a time, and blocks that have statistics.
+// forward: tasks that have products or factors at a time, and blocks that have statistics. The factors of a strip take
+// the place of those of the task three before, whose rows are added at least as far by then.
 constexpr int32_t FlashPlaces(int32_t depth) { return 2 * depth + 1; }
 // forward: floats of a row's maximum, sum or factor in UB. SoftmaxFlashV2, which depth 0 uses, wants blocks.
 constexpr int32_t FlashStatWidth(int32_t depth) { return depth != 0 ? 1 : kFlashStatCopies; }
@@ -42,7 +43,7 @@ constexpr int32_t FlashStatFloats(int32_t qRows, int32_t depth) {
 // forward: temporaries of a block's statistics, of the sum of its output, and some of the former spread over blocks.
 constexpr int32_t FlashSpareFloats(int32_t qRows, int32_t dvPad, int32_t depth) {
   const int32_t statistics = FlashStatFloats(qRows, depth), spread = kFlashSpreadRows * kFlashStatCopies * depth;
-  const int32_t sum = 8 + (qRows * dvPad / 64 + 7) / 8 * 8;
+  const int32_t sum = 8 + ((qRows * dvPad + 63) / 64 + 7) / 8 * 8;
   const int32_t most = statistics > spread ? statistics : spread;
   return most > sum ? most : sum;
 }
@@ -62,8 +63,8 @@ constexpr int32_t kFlashGeneratorRows = 4;  // rows whose dropout is generated a
 constexpr int32_t FlashGeneratorBytes(int32_t kvCols) { return kvCols * 4 + kFlashGeneratorRows * kvCols / 8; }
 
 // The blocks in which the cube multiplies, for host and device: `rows` of the left operand by up to 128 columns of the
-// right one, along K as many elements as two blocks in L0A and L0B of 64 KB leave room for. The left operand comes from
-// GM block by block, through two buffers in L1 if it is more than one.
+// right one, along K as many elements as two blocks in L0A and L0B of 64 KB leave room for. A left operand that is not
+// in L1 comes from GM block by block, through two buffers there if it is more than one.
 constexpr int32_t kFlashCubeRows = 128;
 constexpr int32_t kFlashCubeCols = 128;
 constexpr int32_t FlashCubeSide(int64_t size, int32_t most) {
