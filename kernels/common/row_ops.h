@@ -76,7 +76,7 @@ __aicore__ inline void RowReduce(const AscendC::LocalTensor<float>& out, const A
     return;
   }
   FoldRows<kMax>(tile, pitch, tile, rows, cols, pitch);
-  AscendC::PipeBarrier<PIPE_V>();
+  if (cols > kRepeatFloats) AscendC::PipeBarrier<PIPE_V>();
   WholeReduce<kMax>(out, tile, static_cast<int32_t>(rows), static_cast<int32_t>(MinOf(kRepeatFloats, cols)),
                     static_cast<int32_t>(pitch / kBlockFloats));
   AscendC::PipeBarrier<PIPE_V>();
@@ -130,7 +130,7 @@ __aicore__ inline void RowReduceKept(const AscendC::LocalTensor<float>& out, con
                 AscendC::CopyRepeatParams(1, 1, kBlockFloats, static_cast<uint16_t>(pitch / kBlockFloats)));
   AscendC::PipeBarrier<PIPE_V>();
   FoldRows<kMax>(folded, kRepeatFloats, tile, rows, cols, pitch);
-  AscendC::PipeBarrier<PIPE_V>();
+  if (cols > kRepeatFloats) AscendC::PipeBarrier<PIPE_V>();
   RowReduce<kMax>(out, folded, work, rows, kRepeatFloats, kRepeatFloats);
 }
 
